@@ -1,0 +1,84 @@
+"""Three entries of NumPy's public C-API for ufuncs, by ctypes: make a ufunc, register a loop for a user dtype, replace a loop.
+
+NumPy exports the table of its ufunc functions in a capsule; the numbers below are those of `numpy/__ufunc_api.h`, part of the stable ABI.
+Nothing here is used before `clone` has compared what it reads with what Python knows of the same ufunc.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+_FROM_FUNC_AND_DATA, _REGISTER_LOOP, _REPLACE_LOOP = 1, 2, 30
+NUMBERS = frozenset({*range(1, 13), 23})  # type numbers NPY_BYTE to NPY_DOUBLE and NPY_HALF: the loops that a clone has
+_INNER_LOOP, _POINTER, _INT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
+_alive: list[Any] = []  # what the ufuncs point at
+
+
+class UnexpectedNumpy(Exception):
+    """NumPy's C-API does not look as documented: fastops leaves it alone."""
+
+
+class _UfuncHead(ctypes.Structure):
+    """The first fields of PyUFuncObject (numpy/ufuncobject.h)."""
+
+    _fields_ = [
+        ("object", ctypes.c_byte * object.__basicsize__),
+        ("nin", _INT),
+        ("nout", _INT),
+        ("nargs", _INT),
+        ("identity", _INT),
+        ("functions", ctypes.POINTER(_INNER_LOOP)),
+        ("data", ctypes.POINTER(_POINTER)),
+        ("ntypes", _INT),
+        ("reserved", _INT),
+        ("name", ctypes.c_char_p),
+        ("types", ctypes.POINTER(ctypes.c_ubyte)),
+    ]
+
+
+def _entry(number: int, result: Any, *arguments: Any) -> Any:
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = ctypes.cast(get_pointer(np._core._multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
+    return ctypes.PYFUNCTYPE(result, *arguments)(table[number])
+
+
+def clone(ufunc: np.ufunc) -> np.ufunc:
+    """A new ufunc of the same name with NumPy's own loops for its number types, ready to have them replaced."""
+    try:
+        head = _UfuncHead.from_address(id(ufunc))
+        if (head.nin, head.nout, head.ntypes, head.name.decode()) != (ufunc.nin, ufunc.nout, ufunc.ntypes, ufunc.__name__):
+            raise UnexpectedNumpy(f"the head of numpy.{ufunc.__name__} is not laid out as NumPy's headers say")
+        kinds = [tuple(head.types[head.nargs * row + k] for k in range(head.nargs)) for row in range(head.ntypes)]
+        rows = [row for row, numbers in enumerate(kinds) if NUMBERS.issuperset(numbers)]
+        functions = (_INNER_LOOP * len(rows))(*(head.functions[row] for row in rows))
+        data = (_POINTER * len(rows))(*(head.data[row] for row in rows))  # some of NumPy's loops find the C library's fmod here
+        numbers = (ctypes.c_ubyte * (3 * len(rows)))(*(number for row in rows for number in kinds[row]))
+        make = _entry(_FROM_FUNC_AND_DATA, ctypes.py_object, *[_POINTER] * 3, *[_INT] * 4, *[ctypes.c_char_p] * 2, _INT)
+        name, text = ufunc.__name__.encode(), (ufunc.__doc__ or "").partition("\n\n")[2].encode()
+        _alive.append((functions, data, numbers, name, text))
+        addresses = (ctypes.addressof(array) for array in (functions, data, numbers))
+        return make(*addresses, len(rows), ufunc.nin, ufunc.nout, -1, name, text, 0)  # type: ignore[no-any-return]
+    except (AttributeError, ValueError, TypeError) as error:
+        raise UnexpectedNumpy(f"NumPy {np.__version__} does not show its ufunc C-API: {error}") from error
+
+
+def replace_loop(ufunc: np.ufunc, number: int, loop: int) -> int:
+    """Let `ufunc` run the inner loop at the address `loop` for operands of one type number; the address that was there before."""
+    replace = _entry(_REPLACE_LOOP, _INT, ctypes.py_object, _INNER_LOOP, ctypes.POINTER(_INT), ctypes.POINTER(_INNER_LOOP))
+    before = _INNER_LOOP()
+    if replace(ufunc, loop, (_INT * 3)(number, number, number), ctypes.byref(before)) != 0:
+        raise UnexpectedNumpy(f"{ufunc.__name__} has no loop for type number {number}")
+    return int(before.value or 0)
+
+
+def register_loop(ufunc: np.ufunc, dtype: np.dtype[Any], loop: int) -> None:
+    """Give `ufunc` the inner loop at the address `loop` for a user-defined dtype, such as bfloat16."""
+    register = _entry(_REGISTER_LOOP, _INT, ctypes.py_object, _INT, _INNER_LOOP, ctypes.POINTER(_INT), _POINTER)
+    numbers = (_INT * 3)(dtype.num, dtype.num, dtype.num)
+    _alive.append(numbers)
+    if register(ufunc, dtype.num, loop, numbers, None) != 0:
+        raise UnexpectedNumpy(f"{ufunc.__name__} takes no loop for {dtype}")

@@ -1,0 +1,165 @@
+"""The one place that asks Numba for code.
+
+`import fastops` loads no Numba: it is imported at the first call that needs a compiled function. Where it is missing or refuses to work, one
+warning says why, and NumPy serves the call.
+
+Caching is safe by construction. Numba's cache does not notice a change in a second file, and two processes that cache different signatures
+under one name can mix them up; so every function here has one signature and a name of its own, which ends in a stamp of fastops' sources, of
+Numba's and LLVM's versions and of the processor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from types import FunctionType
+from typing import Any, NamedTuple
+
+
+class Unavailable(Exception):
+    """No compiled code can be had in this process; the text says why."""
+
+
+class Compiled(NamedTuple):
+    """A compiled function: what Numba made, its entry point for C if it has one, where it came from and how long that took."""
+
+    function: Any
+    address: int
+    name: str
+    from_cache: bool
+    seconds: float
+
+
+_lock = threading.RLock()
+_made: dict[str, Compiled] = {}
+_reason: str | None = None
+
+
+def renew_lock_after_fork() -> None:
+    """In a forked child: the lock may be held by a thread that is not there."""
+    global _lock
+    _lock = threading.RLock()
+
+
+def compiled() -> list[Compiled]:
+    """What this process has compiled or loaded so far."""
+    return list(_made.values())
+
+
+def numba() -> Any:
+    """The numba module, ready to compile; otherwise `Unavailable`."""
+    global _reason
+    if _reason is None:
+        try:
+            import numba as module
+
+            if module.config.DISABLE_JIT:
+                _reason = "NUMBA_DISABLE_JIT is set"
+            else:
+                return module
+        except Exception as error:  # a broken installation raises more than ImportError
+            _reason = f"{type(error).__name__}: {error}"
+    raise Unavailable(_reason)
+
+
+@cache
+def warn_unavailable(reason: str) -> None:
+    """Once for each reason."""
+    warnings.warn(f"fastops runs NumPy's own loops, for Numba cannot be used here: {reason}", RuntimeWarning, stacklevel=2)
+
+
+@cache
+def target() -> tuple[str, str, str]:
+    """Triple, processor and features that Numba compiles for (the host's, or what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say)."""
+    numba()
+    from numba.core.registry import cpu_target
+
+    return cpu_target.target_context.codegen().magic_tuple()  # type: ignore[no-any-return]
+
+
+_PROBES = {
+    "fused": "define double @probe(double %x) { %r = call double @llvm.fma.f64(double %x, double %x, double %x) ret double %r }"
+    " declare double @llvm.fma.f64(double, double, double)",
+    "half": "define half @probe(half %x) { %w = fpext half %x to float %s = fmul float %w, %w"
+    " %r = fptrunc float %s to half ret half %r }",
+}
+
+
+@cache
+def features() -> dict[str, bool]:
+    """Whether the processor has a fused multiply-add ("fused") and conversions of half precision ("half").
+
+    LLVM is asked, not a table of processors: where an instruction is missing, its code calls a library function, which may not exist.
+    """
+    import llvmlite.binding as llvm
+
+    triple, processor, flags = target()
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, features=flags)
+    library_call = re.compile(r"\bfma\b|__\w*[hs]f\w*2\b|__gnu_\w+_ieee")
+    return {name: not library_call.search(machine.emit_assembly(llvm.parse_assembly(ir))) for name, ir in _PROBES.items()}
+
+
+@cache
+def stamp() -> str:
+    """What a compiled function depends on beside its own file."""
+    import llvmlite
+
+    digest = hashlib.sha256(repr((target(), numba().__version__, llvmlite.__version__)).encode())
+    for folder in ("engine", "kernels"):
+        files = resources.files("fastops").joinpath(folder)
+        for file in sorted(files.iterdir(), key=lambda entry: entry.name):
+            if file.name.endswith(".py"):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _specialise(template: Callable[..., Any], names: Mapping[str, Any], name: str) -> FunctionType:
+    """A copy of `template` that sees `names` as globals. (Numba takes globals as constants and its cache knows a function by its name; a
+    closure's cells it would hash, and those of intrinsics are new in every process.)"""
+    function = FunctionType(template.__code__, {**template.__globals__, **names}, name)
+    function.__qualname__ = f"{name}_{stamp()}"
+    return function
+
+
+def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
+    """Compile with the cache, or without where it cannot be used: no writable folder, a full disk, damaged files."""
+    start = time.perf_counter()
+    try:
+        function = compile(True)
+    except Exception:
+        function = compile(False)
+    hits = function.cache_hits if hasattr(function, "cache_hits") else sum(function.stats.cache_hits.values())
+    made = Compiled(function, getattr(function, "address", 0), name, hits > 0, time.perf_counter() - start)
+    _made[name] = made
+    return made
+
+
+def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str) -> Compiled:
+    """`template` as a C function by the contract of NumPy's inner loops: (char **args, intp *dims, intp *steps, void *data)."""
+    with _lock:
+        if name in _made:
+            return _made[name]
+        module, function = numba(), _specialise(template, names, name)
+        words = module.types.CPointer(module.types.intp)
+        signature = module.types.void(words, words, words, module.types.voidptr)
+        return _make(
+            name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function)
+        )
+
+
+def function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any, parallel: bool = False) -> Compiled:
+    """`template` as a function to call from Python, compiled for just that signature. It releases the GIL."""
+    with _lock:
+        if name in _made:
+            return _made[name]
+        module, body = numba(), _specialise(template, names, name)
+        return _make(
+            name,
+            lambda cache: module.njit(signature, cache=cache, parallel=parallel, nogil=True, error_model="numpy")(body),
+        )

@@ -1,0 +1,271 @@
+"""The two remainders of the twelve dtypes: formulas on SIMD lanes, each with the argument why it is exact.
+
+Every formula works on magnitudes (absolute values) and puts the signs right at the end:
+
+* truncated division (`fmod`): the remainder takes the dividend's sign;
+* floored division (`remainder`): it takes the divisor's, and `|y| - r` replaces `r` where the signs differ and `r` is not zero.
+
+Division by zero never happens: an integer zero divisor is replaced by 1, whose remainder is the wanted 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy
+from numba import types
+
+from .primitives import (
+    DIVIDE,
+    DOUBLE,
+    FLOAT,
+    INVALID,
+    Lane,
+    bfloat16_to_float,
+    float_to_bfloat16,
+    float_to_half,
+    fused_multiply_add,
+    half_to_float,
+    larger,
+    operation,
+    reader,
+    scratch,
+    smaller,
+    where,
+    writer,
+)
+
+BLOCK = 256  # elements computed at a time: their operands and results stay in the first-level cache
+
+
+class Processor(NamedTuple):
+    """What the formulas ask of the processor that they are compiled for."""
+
+    fused: bool  # has a fused multiply-add
+    half: bool  # converts between half and single precision
+
+
+# --- integers ----------------------------------------------------------------------------------------------------------------------------------
+def integer_remainder(x: Lane, y: Lane) -> Lane:
+    """x mod y of unsigned integers, y >= 1, by one floating-point reciprocal.
+
+    The reciprocal is made too small by a relative 2**-50 (2**-21 in single precision), more than all roundings together (five of 2**-53),
+    so a quotient q is never too large and x - q*y never negative: it is below y + x * 2**-49. Up to 32 bits that is at most y, which one
+    conditional subtraction mends. With 64 bits it is at most y + 2**15, a second quotient leaves less than 2*y, and again one subtraction
+    ends it. `min(r, r - y)` is that subtraction: modulo 2**bits, r - y is the smaller just where r >= y.
+    """
+    number, shrink = (FLOAT, 1 - 2.0**-21) if x.bits <= 16 else (DOUBLE, 1 - 2.0**-50)
+    inverse = 1.0 / y.to_float(number) * shrink
+    r = x
+    for _ in range(2 if x.bits == 64 else 1):
+        r = r - (r.to_float(number) * inverse).to_integer(x.bits) * y
+    return smaller(r, r - y)
+
+
+def one_for_zero(y: Lane) -> Lane:
+    return where(y == 0, y.constant(1), y)
+
+
+def negate_where(mask: Lane, x: Lane) -> Lane:
+    """Two's complement -x where all bits of `mask` are set, x where none is."""
+    return (x ^ mask) - mask
+
+
+def truncated_unsigned(x: Lane, y: Lane) -> Lane:
+    return integer_remainder(x, one_for_zero(y))
+
+
+def truncated_signed(x: Lane, y: Lane) -> Lane:
+    """MIN is its own magnitude as an unsigned integer, so nothing overflows: MIN by -1 is 0."""
+    sign_x, sign_y = x.sign_mask(), y.sign_mask()
+    return negate_where(sign_x, integer_remainder(negate_where(sign_x, x), one_for_zero(negate_where(sign_y, y))))
+
+
+def floored_signed(x: Lane, y: Lane) -> Lane:
+    sign_x, sign_y = x.sign_mask(), y.sign_mask()
+    divisor = one_for_zero(negate_where(sign_y, y))
+    r = integer_remainder(negate_where(sign_x, x), divisor)
+    differ = sign_x ^ sign_y
+    complement = negate_where(differ, r) + (divisor & differ)
+    return negate_where(sign_y, where(r == 0, r, complement))
+
+
+# --- floats ------------------------------------------------------------------------------------------------------------------------------------
+# All four formats compute in double precision: |x|, |y| are exact there, and so is |y| - r rounded to double and then to single, half or
+# bfloat16 (53 >= 2 * 24 + 2 bits: the double rounding is innocuous; Figueroa, "When is double rounding innocuous?", 1995).
+INFINITY = float("inf")
+SIGN, FRACTION, QUIET = 1 << 63, (1 << 52) - 1, 1 << 51
+NOT_A_NUMBER = SIGN | 0x7FF << 52 | QUIET  # what x86 makes of an invalid operation; here on every processor
+
+
+class Format(NamedTuple):
+    """A floating-point format: bits of its significand, and the way to double precision and back."""
+
+    significand: int
+    widen: Callable[[Lane], Lane]
+    round: Callable[[Lane], Lane]
+
+
+def formats(processor: Processor) -> dict[str, Format]:
+    return {
+        "float64": Format(53, lambda x: x, lambda x: x),
+        "float32": Format(24, lambda x: x.extend(DOUBLE), lambda x: x.narrow(FLOAT)),
+        "float16": Format(
+            11,
+            lambda x: half_to_float(x, processor.half).extend(DOUBLE),
+            lambda x: float_to_half(x.narrow(FLOAT), processor.half),
+        ),
+        "bfloat16": Format(
+            8, lambda x: bfloat16_to_float(x).extend(DOUBLE), lambda x: float_to_bfloat16(x.narrow(FLOAT))
+        ),
+    }
+
+
+def magnitude(x: Lane) -> Lane:
+    return (x.as_bits() & ~SIGN & (2**64 - 1)).as_float(DOUBLE)
+
+
+def round_to_integer(q: Lane) -> Lane:
+    """The nearest integer, for 0 <= q <= 2**51: there 1.5 * 2**52 + q has units of 1. (No call of a library's rint, as old processors need.)"""
+    return (q + 1.5 * 2.0**52) - 1.5 * 2.0**52
+
+
+class Reduction:
+    """One step r -> r mod s of a floating-point remainder, on magnitudes in double precision.
+
+    q is the integer nearest to r / s, so r - q*s lies in [-s/2, s/2] (a rounded quotient that errs at a half does no harm), is a multiple of
+    the smaller unit of r and s, and hence a double: a fused multiply-add gives it exactly for q up to 2**51. Without one, q is kept so small
+    that q*s is exact by itself (short significands), or s is split in two whose products with q are (double precision, q up to 2**24: then
+    |r - q*high| < 2 s / 2 + 2**-2 s stays within 53 bits). A negative result is short by s: adding it gives r mod s, again a double.
+    """
+
+    def __init__(self, significand: int, fused: bool):
+        self.significand, self.fused = significand, fused
+        self.bits = 50 if fused else 52 - significand if significand < 53 else 23  # q < 2**(bits + 1)
+        self.limit = 2.0**self.bits
+
+    def residual(self, r: Lane, q: Lane, s: Lane) -> Lane:
+        if self.fused:
+            return fused_multiply_add(q * -1.0, s, r)
+        if self.significand < 53:
+            return r - q * s
+        high = (s.as_bits() & (2**64 - 2**26)).as_float(DOUBLE)
+        return (r - q * high) - q * (s - high)
+
+    def step(self, r: Lane, s: Lane) -> Lane:
+        q = round_to_integer(r / s)
+        reduced = self.residual(r, q, s)
+        reduced = where(reduced < 0.0, reduced + s, reduced)
+        return where(q == 0.0, r, reduced)  # also where s is infinite
+
+    def unfinished(self, x: Lane, y: Lane) -> Lane:
+        """Whether |x| / |y| is too large for one step: then `partial_step` goes on until r < y."""
+        return (x / y >= self.limit) & (x < INFINITY) & (y.constant(0.0) < y)
+
+    def partial_step(self, r: Lane, y: Lane) -> Lane:
+        """r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r, so that the quotient is small enough. Since
+        y divides s, (r mod s) mod y = r mod y. A subnormal y is first made normal; 2**k comes in two factors, for it may exceed a double."""
+        normal = where(y < 2.0**-1022, y * 2.0**54, y)
+        k = (r.as_bits() >> 52) - (normal.as_bits() >> 52) + (4096 - self.bits)
+        k = larger(k, k.constant(4096 - 54))
+        half = k >> 1
+        power = [((part - (2048 - 1023)) << 52).as_float(DOUBLE) for part in (half, k - half)]
+        return self.step(r, larger(y, normal * power[0] * power[1]))
+
+    def more_steps(self, r: Lane, y: Lane) -> Lane:
+        return (r >= y) & (r < INFINITY) & (y.constant(0.0) < y)
+
+
+def with_sign(x: Lane, sign: Lane) -> Lane:
+    return (x.as_bits() | sign).as_float(DOUBLE)
+
+
+def finish(floored: bool, r: Lane, x: Lane, y: Lane) -> Lane:
+    """The remainder from r = |x| mod |y|: signs, then what IEEE 754 calls invalid, then NaN operands, kept with their payload."""
+    sign_x, sign_y = x.as_bits() & SIGN, y.as_bits() & SIGN
+    if floored:
+        differ = (sign_x ^ sign_y) == SIGN
+        r = where((r == 0.0) | ~differ, r, magnitude(y) - r)
+    result = with_sign(r, sign_y if floored else sign_x).as_bits()
+    result = where(is_invalid(magnitude(x), magnitude(y)), result.constant(NOT_A_NUMBER), result)
+    result = where(y.is_nan(), y.as_bits() | QUIET, result)
+    return where(x.is_nan(), x.as_bits() | QUIET, result).as_float(DOUBLE)
+
+
+def is_invalid(x: Lane, y: Lane) -> Lane:
+    """Of magnitudes: an infinite dividend or a zero divisor; what is wrong of a NaN is not wrong here."""
+    return ((x == INFINITY) & ~y.is_nan()) | ((y == 0.0) & ~x.is_nan())
+
+
+# --- what a loop is made of --------------------------------------------------------------------------------------------------------------------
+OPERATIONS = ("remainder", "fmod")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def memory(kind: Any) -> dict[str, Any]:
+    size = kind.bitwidth // 8
+    return {"SIZE": size, "BLOCK": BLOCK, "read": reader(kind), "write": writer(kind), "scratch": scratch(BLOCK * size)}
+
+
+def integer_names(name: str, dtype: str) -> dict[str, Any]:
+    """The names in `loops.integer_loop` for one operation and dtype."""
+    signed = dtype.startswith("int")
+    kind = getattr(types, dtype.lstrip("u").replace("int", "uint"))
+    formula = truncated_unsigned if not signed else floored_signed if name == "remainder" else truncated_signed
+    return {
+        **memory(kind),
+        "DIVIDE": DIVIDE,
+        "remainder": operation(formula, kind, kind, kind),
+        "note": operation(lambda y, notes: notes | where(y == 0, y.constant(1), y.constant(0)), kind, kind, kind),
+        "clear": numpy.dtype(kind.name).type(0),
+    }
+
+
+def float_names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
+    """The names in `loops.float_loop` for one operation and dtype."""
+    form = formats(processor)[dtype]
+    kind = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
+    reduction = Reduction(form.significand, processor.fused)
+    floored = name == "remainder"
+
+    def both(x: Lane, y: Lane) -> tuple[Lane, Lane]:
+        return magnitude(form.widen(x)), magnitude(form.widen(y))
+
+    def finished(r: Lane, x: Lane, y: Lane) -> Lane:
+        return form.round(finish(floored, r, form.widen(x), form.widen(y)))
+
+    def remainder(x: Lane, y: Lane) -> Lane:
+        return finished(reduction.step(*both(x, y)), x, y)
+
+    def note(x: Lane, y: Lane, notes: Lane) -> Lane:
+        x, y = both(x, y)
+        return notes + is_invalid(x, y).extend(notes.type) + (reduction.unfinished(x, y).extend(notes.type) << 32)
+
+    def start(x: Lane) -> Lane:
+        return magnitude(form.widen(x))
+
+    def partial_step(r: Lane, y: Lane) -> Lane:
+        return reduction.partial_step(r, start(y))
+
+    def more_steps(r: Lane, y: Lane, notes: Lane) -> Lane:
+        return notes + reduction.more_steps(r, start(y)).extend(notes.type)
+
+    double, word = types.float64, types.uint64
+    return {
+        **memory(kind),
+        "INVALID": INVALID,
+        "remainder": operation(remainder, kind, kind, kind),
+        "note": operation(note, word, kind, kind, word),
+        "start": operation(start, double, kind),
+        "partial_step": operation(partial_step, double, double, kind),
+        "more_steps": operation(more_steps, word, double, kind, word),
+        "low_count": operation(lambda notes: notes & 0xFFFFFFFF, word, word),
+        "high_count": operation(lambda notes: notes >> 32, word, word),
+        "clear": numpy.uint64(0),
+        "finish": operation(finished, kind, double, kind, kind),
+        "read_double": reader(double),
+        "write_double": writer(double),
+        "scratch_double": scratch(BLOCK * 8),
+    }

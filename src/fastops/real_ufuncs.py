@@ -1,0 +1,65 @@
+"""The real ufuncs under `fastops.remainder` and `fastops.fmod`: NumPy's machine around fastops' loops.
+
+They start with NumPy's own loops, which are replaced dtype by dtype when `loop` is first asked for one. Other libraries are handed these
+ufuncs, and pickle finds them here by name, as it finds NumPy's.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from .engine import capi, compiler
+from .engine.capi import NUMBERS
+
+try:
+    remainder, fmod = capi.clone(np.remainder), capi.clone(np.fmod)
+    problem = ""
+except capi.UnexpectedNumpy as error:  # NumPy's own serve what the parallel driver does not
+    remainder, fmod = np.remainder, np.fmod
+    problem = str(error)
+
+_loops: dict[tuple[str, np.dtype[Any]], int] = {}
+_lock = threading.RLock()
+
+
+def is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """Whether it is ml_dtypes' bfloat16, told without importing ml_dtypes."""
+    return dtype.num >= 256 and dtype.name == "bfloat16" and dtype.itemsize == 2
+
+
+def is_accelerated(dtype: np.dtype[Any]) -> bool:
+    """Whether it is one of the twelve dtypes, in native byte order."""
+    return dtype.isnative and (dtype.num in NUMBERS or is_bfloat16(dtype))
+
+
+def loop(name: str, dtype: np.dtype[Any]) -> int:
+    """The address of the compiled inner loop of "remainder" or "fmod"; from now on the ufunc of that name runs it too.
+
+    Raises `compiler.Unavailable` where nothing can be compiled.
+    """
+    address = _loops.get((name, dtype))
+    return address if address is not None else _compile(name, dtype)
+
+
+def _compile(name: str, dtype: np.dtype[Any]) -> int:
+    compiler.numba()
+    from .kernels import loops, modulus
+
+    with _lock:
+        if dtype.kind in "iu":
+            template, names = loops.integer_loop, modulus.integer_names(name, dtype.name)
+        else:
+            template, names = loops.float_loop, modulus.float_names(name, dtype.name, modulus.Processor(**compiler.features()))
+        address = compiler.inner_loop(template, names, f"{name}_{dtype.name}").address
+        if not problem:
+            ufunc = {"remainder": remainder, "fmod": fmod}[name]
+            if dtype.num >= 256:
+                if (name, dtype) not in _loops:
+                    capi.register_loop(ufunc, dtype, address)
+            else:
+                capi.replace_loop(ufunc, dtype.num, address)
+        _loops[name, dtype] = address
+        return address
