@@ -19,9 +19,9 @@ from .engine import compiler, errors, iteration, threads
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 
-# Nanoseconds that an element costs one thread, about: what `threads.team` weighs. Measured by bench/, array by array.
-COST = {"int8": 0.25, "uint8": 0.2, "int16": 0.3, "uint16": 0.2, "int32": 0.6, "uint32": 0.4, "int64": 1.0, "uint64": 0.6,
-        "float16": 1.0, "bfloat16": 1.0, "float32": 1.0, "float64": 1.0}  # fmt: skip
+# Nanoseconds that an element costs one thread, about: what `threads.team` weighs. Measured by bench/, array by array; 1 for the rest.
+COST = {np.dtype(name): cost for name, cost in
+        {"int8": 0.25, "uint8": 0.2, "int16": 0.3, "uint16": 0.2, "int32": 0.6, "uint32": 0.4, "uint64": 0.6}.items()}  # fmt: skip
 
 _ndarray = np.ndarray
 _NUMBERS = frozenset({0, *real_ufuncs.NUMBERS})  # bool counts: NumPy casts it to int8
@@ -47,7 +47,7 @@ class Remainder:
         if kwargs:
             if "fmod" in kwargs and self is remainder:
                 return (fmod if _is_truncated(kwargs.pop("fmod")) else self)(*args, **kwargs)
-            if len(kwargs) > 1 or "out" not in kwargs or len(args) != 2:
+            if len(kwargs) > 1 or len(args) != 2 or "out" not in kwargs:
                 return self._any("__call__", *args, **kwargs)
             out = kwargs["out"]
             if type(out) is tuple and len(out) == 1:
@@ -56,52 +56,52 @@ class Remainder:
             out = args[2]
         elif len(args) != 2:
             return self._any("__call__", *args)
-        x1, x2 = args[0], args[1]
+        x1, x2, served = args[0], args[1], self._served
+        size = 1  # of the result, or more
         for x in (x1, x2):
-            if not (x.dtype.num in self._served if type(x) is _ndarray else type(x) in _SCALARS):
+            if type(x) is _ndarray and x.dtype.num in served:
+                size *= x.size
+            elif type(x) not in _SCALARS:
                 return self._any("__call__", *args, **kwargs)
         if not (out is None or type(out) is _ndarray):
             return self._any("__call__", *args, **kwargs)
-        if (size := _size(x1, x2)) >= LARGE:
-            taken, result = self._in_parallel(x1, x2, out, size)
-            if taken:
+        if size >= LARGE:
+            result = self._large(x1, x2, out)
+            if result is not None:
                 return result
-        return self._by_ufunc(errors.noted, "__call__", args, kwargs)
+        return self._by_ufunc(errors.noted, self._real, args, kwargs)
 
     # --- the three ways -------------------------------------------------------------------------------------------------------------------
-    def _in_parallel(self, x1: Any, x2: Any, out: Any, size: int) -> tuple[bool, Any]:
-        """Whether the parallel driver took it, and the result. If not, the loop is compiled for the real ufunc."""
-        dtype = self._resolve(_kind(x1), _kind(x2))
+    def _large(self, x1: Any, x2: Any, out: Any) -> Any:
+        """The result by the parallel driver; None where that does not pay or does not serve. A large call has its loop compiled in any case."""
+        size = _broadcast_size(x1, x2)
+        dtype = self._resolve(_kind(x1), _kind(x2)) if size >= LARGE else None
         loop = self._loop(dtype)
-        if dtype is None or not loop:
-            return False, None
-        a, b = iteration.operand(x1, dtype), iteration.operand(x2, dtype)
-        if a is None or b is None or not (out is None or iteration.is_simple_output(out, a, b)):
-            return False, None
-        with threads.team(size * COST[dtype.name]) as workers:
+        if dtype is None or not loop or not threads.worthwhile(work := size * COST.get(dtype, 1.0)):
+            return None
+        plan = iteration.plan(x1, x2, out, dtype)
+        if plan is None:
+            return None
+        with threads.team(work) as workers:
             if workers < 2:
-                return False, None
-            try:
-                plan = iteration.plan(a, b, out)
-            except ValueError:  # shapes that do not fit: the ufunc says so in NumPy's words
-                return False, None
+                return None
             raised = iteration.drive(plan, loop, workers)
         if raised:
-            kind = errors.DIVIDE if dtype.kind in "iu" else errors.INVALID
+            kind = errors.DIVIDE if plan.out.dtype.kind in "iu" else errors.INVALID
             errors.report([f"{kind} encountered in {self.__name__}"])
-        return True, plan.out
+        return plan.out
 
-    def _by_ufunc(self, noted: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """By the real ufunc; if that has no loop or finds a fault, by NumPy's own, which has more loops and words the fault."""
+    def _by_ufunc(self, noted: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """By the real ufunc (or its method); if that has no loop or finds a fault, by NumPy's own, which has more loops and words the fault."""
         try:
-            result, messages = noted(getattr(self._real, method), args, kwargs)
+            result, messages = noted(function, args, kwargs)
         except TypeError:
-            messages = None
-        if messages is None:
-            return self._by_numpy(method, args, kwargs)
-        if messages:
-            errors.report(messages)
-        return result
+            pass
+        else:
+            if messages:
+                errors.report(messages)
+            return result
+        return self._by_numpy("__call__" if function is self._real else function.__name__, args, kwargs)
 
     def _by_numpy(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result, messages = errors.noted_here(getattr(self._numpys, method), args, kwargs)
@@ -121,11 +121,11 @@ class Remainder:
         args = tuple(np.asarray(x) if k in inputs and isinstance(x, (list, tuple)) else x for k, x in enumerate(args))
         operands = [args[k] for k in inputs]
         kinds = [_kind(x) for x in operands]
-        if _size(*operands) >= LARGE or (method == "outer" and prod(_size(x) for x in operands) >= LARGE):
+        if (prod if method == "outer" else _broadcast_size)(*operands) >= LARGE:
             self._loop(_asked_dtype(method, args, kwargs) or self._resolve(*kinds))
         if not all(kind in (int, float) or kind.num in self._served for kind in kinds):
             return self._by_numpy(method, args, kwargs)
-        return self._by_ufunc(errors.noted_here, method, args, kwargs)
+        return self._by_ufunc(errors.noted_here, getattr(self._real, method), args, kwargs)
 
     # --- dtypes and their loops -----------------------------------------------------------------------------------------------------------
     def _resolve(self, *kinds: Any) -> np.dtype[Any] | None:
@@ -176,17 +176,14 @@ def _kind(x: Any) -> Any:
     return dtype if isinstance(dtype, np.dtype) else np.asarray(x).dtype
 
 
-def _size(*operands: Any) -> int:
-    """Elements of the broadcast operands, or fewer than LARGE if it is that."""
-    arrays = [x for x in operands if type(x) is _ndarray]
-    if len(arrays) == 2 and arrays[0].shape != arrays[1].shape:
-        if arrays[0].size * arrays[1].size < LARGE:
-            return 0
-        try:
-            return np.broadcast(*arrays).size
-        except ValueError:
-            return 0
-    return arrays[0].size if arrays else 0
+def _broadcast_size(*operands: Any) -> int:
+    """Elements of the operands broadcast together; 0 if they do not fit."""
+    if len(operands) == 2 and type(operands[0]) is type(operands[1]) is _ndarray and operands[0].shape == operands[1].shape:
+        return operands[0].size
+    try:
+        return np.broadcast(*operands).size
+    except ValueError:
+        return 0
 
 
 def _overrides(x: object) -> bool:

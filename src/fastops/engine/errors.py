@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextvars
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,28 +34,30 @@ def _note_taker() -> tuple[Callable[..., Any], _Notes]:
         return contextvars.copy_context().run, notes
 
 
-def noted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[str]]:
+def noted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Sequence[str]]:
     """`function(*args, **kwargs)` and the messages it gave, for `report`. Only for arguments that run no Python code of others: that would
     see the context variables of another time. Costs a tenth of a microsecond, where `numpy.errstate` costs more than one."""
     try:
-        run, notes = _pool.pop()
+        run, notes = taker = _pool.pop()
     except IndexError:
-        run, notes = _note_taker()
+        run, notes = taker = _note_taker()
     try:
-        return run(function, *args, **kwargs), notes[:] if notes else []
+        result = run(function, *args, **kwargs) if kwargs else run(function, *args)
+        return result, notes[:] if notes else ()
     finally:
-        notes.clear()
-        _pool.append((run, notes))
+        if notes:
+            notes.clear()
+        _pool.append(taker)
 
 
-def noted_here(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[str]]:
+def noted_here(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Sequence[str]]:
     """The same in the caller's own context, for any arguments."""
     notes = _Notes()
     with np.errstate(all="log", call=notes):
         return function(*args, **kwargs), notes
 
 
-def report(messages: list[str]) -> None:
+def report(messages: Sequence[str]) -> None:
     """Treat messages such as "invalid value encountered in fmod" by the current `numpy.errstate`, as NumPy would."""
     modes = np.geterr()
     for message in messages:

@@ -17,6 +17,11 @@ from . import compiler, threads
 CHUNK = 1 << 14  # elements that a thread takes at a time, about: some 10 microseconds of work, and within the second-level cache
 
 
+_READ: Any = ["readonly"]
+_ACCESS: Any = [_READ, _READ, ["writeonly", "allocate", "no_broadcast", "no_subtype"]]
+_FLAGS: Any = ["external_loop"]
+
+
 class Plan(NamedTuple):
     """Operands and output as a stack of equal loops: outer `shape`, loop length, and for each operand address, outer strides and step."""
 
@@ -28,19 +33,42 @@ class Plan(NamedTuple):
     steps: tuple[int, int, int]
 
 
-def operand(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
-    """`x` as an array that loops of `dtype` can read where it lies, or a scalar converted without loss of range; otherwise None."""
+def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any]) -> Plan | None:
+    """The plan for operands that loops of `dtype` can read where they lie and, if given, write to `out` in any order; otherwise None.
+
+    Also None where shapes do not fit: all that is not plain is left to the ufunc, and to NumPy's words.
+    """
+    a, b = _operand(x1, dtype), _operand(x2, dtype)
+    if a is None or b is None or not (out is None or _is_simple_output(out, a, b)):
+        return None
+    try:
+        iterator = np.nditer((a, b, out), _FLAGS, _ACCESS, (dtype, dtype, dtype), order="K")
+    except ValueError:
+        return None
+    result, views = iterator.operands[2], iterator.itviews
+    return Plan(
+        result,
+        views[2].shape[:-1],
+        views[2].shape[-1],
+        tuple(view.__array_interface__["data"][0] for view in views),
+        tuple(view.strides[:-1] for view in views),
+        tuple(view.strides[-1] for view in views),
+    )
+
+
+def _operand(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
+    """`x` as an aligned array of `dtype`, if nothing can be lost or need a warning."""
     if type(x) in (int, float):
         try:
             converted = np.asarray(x, dtype) if dtype.kind in "iu" else np.asarray(float(x)).astype(dtype)
         except OverflowError:
-            return None  # the ufunc reports it
+            return None
         return converted if dtype.kind in "iu" or x == 0 or 2.0**-14 <= abs(x) < 2.0**15 or x != x else None
     x = np.asarray(x)
     return x if x.dtype == dtype and x.flags.aligned else None
 
 
-def is_simple_output(out: np.ndarray[Any, Any], *operands: np.ndarray[Any, Any]) -> bool:
+def _is_simple_output(out: np.ndarray[Any, Any], *operands: np.ndarray[Any, Any]) -> bool:
     """Whether loops may write `out` in any order: same dtype, no cell twice, and no memory of an operand except cell by cell."""
     if out.dtype != operands[0].dtype or not out.flags.aligned or not out.flags.writeable:
         return False
@@ -48,30 +76,12 @@ def is_simple_output(out: np.ndarray[Any, Any], *operands: np.ndarray[Any, Any])
     for stride, length in sorted((abs(stride), length) for stride, length in zip(out.strides, out.shape, strict=True) if length > 1):
         if stride < extent:
             return False
-        extent = stride * (length - 1) + extent
+        extent += stride * (length - 1)
     return all(x is out or not np.may_share_memory(x, out) or _same_cells(x, out) for x in operands)
 
 
 def _same_cells(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     return x.shape == y.shape and x.strides == y.strides and x.ctypes.data == y.ctypes.data
-
-
-_READ, _WRITE = ["readonly"], ["writeonly", "allocate", "no_broadcast", "no_subtype"]
-
-
-def plan(x1: np.ndarray[Any, Any], x2: np.ndarray[Any, Any], out: np.ndarray[Any, Any] | None) -> Plan:
-    """The plan for two operands of one dtype; ValueError where shapes do not fit, as from the ufunc."""
-    iterator = np.nditer((x1, x2, out), ["external_loop"], [_READ, _READ, _WRITE], (x1.dtype,) * 3, order="K")  # type: ignore[arg-type]
-    result, views = iterator.operands[2], iterator.itviews
-    shape = views[2].shape
-    return Plan(
-        result,
-        shape[:-1],
-        shape[-1],
-        tuple(view.__array_interface__["data"][0] for view in views),
-        tuple(view.strides[:-1] for view in views),
-        tuple(view.strides[-1] for view in views),
-    )
 
 
 def _words(plan: Plan, loop: int, workers: int) -> list[int]:

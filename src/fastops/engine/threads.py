@@ -95,6 +95,11 @@ def limit() -> int:
     return min(processors, cpu_quota() or processors, compiler.numba().get_num_threads())
 
 
+def worthwhile(work: float) -> bool:
+    """Whether `work` nanoseconds of one core are worth starting threads for."""
+    return work >= 2 * WORTHWHILE
+
+
 @contextmanager
 def team(work: float) -> Iterator[int]:
     """Threads for `work` nanoseconds of one core; 1 means: run serially, touch no parallel code.
@@ -102,9 +107,6 @@ def team(work: float) -> Iterator[int]:
     Serial where it does not pay; in a child forked after GNU OpenMP was started, which cannot use it; and in a second Python thread on the
     workqueue layer, which ends a process that it is entered twice.
     """
-    if work < 2 * WORTHWHILE:
-        yield 1
-        return
     layer = launch()
     threads = min(limit(), int(work / WORTHWHILE))
     if threads < 2 or (layer == "omp" and os.getpid() != _launched_in):

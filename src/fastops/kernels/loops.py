@@ -12,7 +12,7 @@ one element: each is read after the one before was written.
 
 from numba import njit
 
-from .primitives import address, pointer, restore_flags, save_flags
+from .primitives import pointer, restore_flags, save_flags
 
 
 @njit(forceinline=True, error_model="numpy")
@@ -29,18 +29,23 @@ def overlaps(start, step, out, out_step, n, size):
 def integer_loop(args, dims, steps, data):
     n, (a, b, out), (step_a, step_b, step_out) = dims[0], (args[0], args[1], args[2]), (steps[0], steps[1], steps[2])
     state = save_flags()
-    block, spread_a, spread_b = BLOCK, step_a == 0, step_b == 0
-    if n > 1 and (overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE)):
-        block, spread_a, spread_b = 1, False, False
+    notes = clear
+    if n == 1 or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
+        for i in range(n):
+            divisor = read(pointer(b), i * step_b)
+            notes = note(divisor, notes)
+            write(pointer(out), i * step_out, single_remainder(read(pointer(a), i * step_a), divisor))
+        restore_flags(state | (DIVIDE if notes else 0))
+        return
+    spread_a, spread_b = step_a == 0, step_b == 0
     block_a, block_b, results = scratch(), scratch(), scratch()
     if spread_a:
         value = read(pointer(a), 0)
-        for i in range(min(n, block)):
+        for i in range(min(n, BLOCK)):
             write(block_a, i * SIZE, value)
-    notes = clear
     first = 0
     while first < n:
-        m = min(block, n - first)
+        m = min(BLOCK, n - first)
         x, y, z = pointer(a + first * step_a), pointer(b + first * step_b), pointer(out + first * step_out)
         if spread_a:
             x = block_a

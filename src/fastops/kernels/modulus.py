@@ -11,16 +11,15 @@ Division by zero never happens: an integer zero divisor is replaced by 1, whose 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy
+import numpy as np
 from numba import types
 
-from .primitives import (
-    DIVIDE,
+from .lanes import (
     DOUBLE,
     FLOAT,
-    INVALID,
     Lane,
     bfloat16_to_float,
     float_to_bfloat16,
@@ -29,14 +28,15 @@ from .primitives import (
     half_to_float,
     larger,
     operation,
-    reader,
-    scratch,
     smaller,
     where,
-    writer,
 )
+from .primitives import DIVIDE, INVALID, reader, scratch, writer
 
 BLOCK = 256  # elements computed at a time: their operands and results stay in the first-level cache
+
+
+Formula = Callable[[Lane, Lane], Lane]
 
 
 class Processor(NamedTuple):
@@ -46,7 +46,7 @@ class Processor(NamedTuple):
     half: bool  # converts between half and single precision
 
 
-# --- integers ----------------------------------------------------------------------------------------------------------------------------------
+# --- integers ---
 def integer_remainder(x: Lane, y: Lane) -> Lane:
     """x mod y of unsigned integers, y >= 1, by one floating-point reciprocal.
 
@@ -72,30 +72,36 @@ def negate_where(mask: Lane, x: Lane) -> Lane:
     return (x ^ mask) - mask
 
 
-def truncated_unsigned(x: Lane, y: Lane) -> Lane:
-    return integer_remainder(x, one_for_zero(y))
+def divided_remainder(x: Lane, y: Lane) -> Lane:
+    """The same by the processor's division: for one element it is faster, for many it is not, since SIMD has none for integers."""
+    return x - x / y * y
 
 
-def truncated_signed(x: Lane, y: Lane) -> Lane:
+def unsigned(remainder: Formula, x: Lane, y: Lane) -> Lane:
+    return remainder(x, one_for_zero(y))
+
+
+def truncated(remainder: Formula, x: Lane, y: Lane) -> Lane:
     """MIN is its own magnitude as an unsigned integer, so nothing overflows: MIN by -1 is 0."""
     sign_x, sign_y = x.sign_mask(), y.sign_mask()
-    return negate_where(sign_x, integer_remainder(negate_where(sign_x, x), one_for_zero(negate_where(sign_y, y))))
+    return negate_where(sign_x, remainder(negate_where(sign_x, x), one_for_zero(negate_where(sign_y, y))))
 
 
-def floored_signed(x: Lane, y: Lane) -> Lane:
+def floored(remainder: Formula, x: Lane, y: Lane) -> Lane:
     sign_x, sign_y = x.sign_mask(), y.sign_mask()
     divisor = one_for_zero(negate_where(sign_y, y))
-    r = integer_remainder(negate_where(sign_x, x), divisor)
+    r = remainder(negate_where(sign_x, x), divisor)
     differ = sign_x ^ sign_y
     complement = negate_where(differ, r) + (divisor & differ)
     return negate_where(sign_y, where(r == 0, r, complement))
 
 
-# --- floats ------------------------------------------------------------------------------------------------------------------------------------
+# --- floats ---
 # All four formats compute in double precision: |x|, |y| are exact there, and so is |y| - r rounded to double and then to single, half or
 # bfloat16 (53 >= 2 * 24 + 2 bits: the double rounding is innocuous; Figueroa, "When is double rounding innocuous?", 1995).
 INFINITY = float("inf")
 SIGN, FRACTION, QUIET = 1 << 63, (1 << 52) - 1, 1 << 51
+TINY, OFFSET = 2.0**-1022, 4096
 NOT_A_NUMBER = SIGN | 0x7FF << 52 | QUIET  # what x86 makes of an invalid operation; here on every processor
 
 
@@ -166,12 +172,17 @@ class Reduction:
     def partial_step(self, r: Lane, y: Lane) -> Lane:
         """r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r, so that the quotient is small enough. Since
         y divides s, (r mod s) mod y = r mod y. A subnormal y is first made normal; 2**k comes in two factors, for it may exceed a double."""
-        normal = where(y < 2.0**-1022, y * 2.0**54, y)
-        k = (r.as_bits() >> 52) - (normal.as_bits() >> 52) + (4096 - self.bits)
-        k = larger(k, k.constant(4096 - 54))
+        normal = where(y < TINY, y * 2.0**54, y)
+        k = self.exponent(r) - (normal.as_bits() >> 52) - self.bits
+        k = larger(k, k.constant(OFFSET - 54))
         half = k >> 1
-        power = [((part - (2048 - 1023)) << 52).as_float(DOUBLE) for part in (half, k - half)]
+        power = [((part - (OFFSET // 2 - 1023)) << 52).as_float(DOUBLE) for part in (half, k - half)]
         return self.step(r, larger(y, normal * power[0] * power[1]))
+
+    def exponent(self, r: Lane) -> Lane:
+        """The exponent as it is biased in a double, plus OFFSET; right for subnormal numbers too."""
+        normal = (r * 2.0**54).as_bits() >> 52
+        return where(r < TINY, normal - 54, r.as_bits() >> 52) + OFFSET
 
     def more_steps(self, r: Lane, y: Lane) -> Lane:
         return (r >= y) & (r < INFINITY) & (y.constant(0.0) < y)
@@ -181,13 +192,13 @@ def with_sign(x: Lane, sign: Lane) -> Lane:
     return (x.as_bits() | sign).as_float(DOUBLE)
 
 
-def finish(floored: bool, r: Lane, x: Lane, y: Lane) -> Lane:
+def finish(by_floor: bool, r: Lane, x: Lane, y: Lane) -> Lane:
     """The remainder from r = |x| mod |y|: signs, then what IEEE 754 calls invalid, then NaN operands, kept with their payload."""
     sign_x, sign_y = x.as_bits() & SIGN, y.as_bits() & SIGN
-    if floored:
+    if by_floor:
         differ = (sign_x ^ sign_y) == SIGN
         r = where((r == 0.0) | ~differ, r, magnitude(y) - r)
-    result = with_sign(r, sign_y if floored else sign_x).as_bits()
+    result = with_sign(r, sign_y if by_floor else sign_x).as_bits()
     result = where(is_invalid(magnitude(x), magnitude(y)), result.constant(NOT_A_NUMBER), result)
     result = where(y.is_nan(), y.as_bits() | QUIET, result)
     return where(x.is_nan(), x.as_bits() | QUIET, result).as_float(DOUBLE)
@@ -198,7 +209,7 @@ def is_invalid(x: Lane, y: Lane) -> Lane:
     return ((x == INFINITY) & ~y.is_nan()) | ((y == 0.0) & ~x.is_nan())
 
 
-# --- what a loop is made of --------------------------------------------------------------------------------------------------------------------
+# --- what a loop is made of ---
 OPERATIONS = ("remainder", "fmod")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -211,30 +222,29 @@ def memory(kind: Any) -> dict[str, Any]:
 
 def integer_names(name: str, dtype: str) -> dict[str, Any]:
     """The names in `loops.integer_loop` for one operation and dtype."""
-    signed = dtype.startswith("int")
-    kind = getattr(types, dtype.lstrip("u").replace("int", "uint"))
-    formula = truncated_unsigned if not signed else floored_signed if name == "remainder" else truncated_signed
+    kind: Any = getattr(types, dtype.lstrip("u").replace("int", "uint"))
+    signs = unsigned if dtype.startswith("u") else floored if name == "remainder" else truncated
     return {
         **memory(kind),
         "DIVIDE": DIVIDE,
-        "remainder": operation(formula, kind, kind, kind),
+        "remainder": operation(partial(signs, integer_remainder), kind, kind, kind),
+        "single_remainder": operation(partial(signs, divided_remainder), kind, kind, kind),
         "note": operation(lambda y, notes: notes | where(y == 0, y.constant(1), y.constant(0)), kind, kind, kind),
-        "clear": numpy.dtype(kind.name).type(0),
+        "clear": np.dtype(kind.name).type(0),
     }
 
 
 def float_names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
     """The names in `loops.float_loop` for one operation and dtype."""
     form = formats(processor)[dtype]
-    kind = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
+    kind: Any = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
     reduction = Reduction(form.significand, processor.fused)
-    floored = name == "remainder"
 
     def both(x: Lane, y: Lane) -> tuple[Lane, Lane]:
         return magnitude(form.widen(x)), magnitude(form.widen(y))
 
     def finished(r: Lane, x: Lane, y: Lane) -> Lane:
-        return form.round(finish(floored, r, form.widen(x), form.widen(y)))
+        return form.round(finish(name == "remainder", r, form.widen(x), form.widen(y)))
 
     def remainder(x: Lane, y: Lane) -> Lane:
         return finished(reduction.step(*both(x, y)), x, y)
@@ -252,7 +262,8 @@ def float_names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
     def more_steps(r: Lane, y: Lane, notes: Lane) -> Lane:
         return notes + reduction.more_steps(r, start(y)).extend(notes.type)
 
-    double, word = types.float64, types.uint64
+    double: Any = types.float64
+    word: Any = types.uint64
     return {
         **memory(kind),
         "INVALID": INVALID,
@@ -263,7 +274,7 @@ def float_names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
         "more_steps": operation(more_steps, word, double, kind, word),
         "low_count": operation(lambda notes: notes & 0xFFFFFFFF, word, word),
         "high_count": operation(lambda notes: notes >> 32, word, word),
-        "clear": numpy.uint64(0),
+        "clear": np.uint64(0),
         "finish": operation(finished, kind, double, kind, kind),
         "read_double": reader(double),
         "write_double": writer(double),

@@ -1,0 +1,141 @@
+"""The remainders against NumPy's: operation x dtype x pattern x size x values, on one thread and on all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import pytest
+from conftest import MEMBERS
+
+import fastops
+from fastops.ufuncs import LARGE
+
+OPERATIONS = {"remainder": (np.remainder, fastops.remainder), "fmod": (np.fmod, fastops.fmod)}
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+DTYPES = {name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in INTEGERS + FLOATS}
+SIZES = {1: (1, 1), 100: (10, 10), 1_000: (20, 50), 10_000: (100, 100), 1_000_000: (1_000, 1_000), 4_000_000: (2_000, 2_000)}
+TURNS = {"small": 5, "whole": 2}  # in the table's cells
+TABLE_SECONDS, SECONDS = 0.05, 0.01  # of a member in a turn
+
+Array = np.ndarray[Any, Any]
+Draw = Callable[..., Array]
+
+
+class Pattern(NamedTuple):
+    """`make(dividends, divisors, shape)` gives the operands; the two functions draw arrays of a shape."""
+
+    make: Callable[[Draw, Draw, tuple[int, int]], tuple[Array, Array]]
+    in_place: bool = False
+
+
+def flat(shape: tuple[int, int]) -> int:
+    return shape[0] * shape[1]
+
+
+PATTERNS = {
+    "arrays": Pattern(lambda x, y, shape: (x(flat(shape)), y(flat(shape)))),
+    "by_scalar": Pattern(lambda x, y, shape: (x(flat(shape)), y())),
+    "of_scalar": Pattern(lambda x, y, shape: (x(), y(flat(shape)))),
+    "by_row": Pattern(lambda x, y, shape: (x(*shape), y(shape[1]))),
+    "by_column": Pattern(lambda x, y, shape: (x(*shape), y(shape[0], 1))),
+    "strided": Pattern(lambda x, y, shape: (x(2 * flat(shape))[::2], y(2 * flat(shape))[::2])),
+    "in_place": Pattern(lambda x, y, shape: (x(flat(shape)), y(flat(shape))), in_place=True),
+}
+
+
+class Case(NamedTuple):
+    """A group: its members do the same to the same operands."""
+
+    operation: str
+    dtype: str
+    pattern: str
+    size: int
+    values: str
+
+    def is_of_table(self) -> bool:
+        return self.size == 1_000_000 and self.pattern in ("arrays", "by_scalar")
+
+
+# --- operands -----------------------------------------------------------------------------------------------------------------------------
+def small(dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Generator, divisors: bool) -> Array:
+    """Up to about 100, of both signs; divisors from 1 on."""
+    if dtype.name in INTEGERS:
+        magnitudes = random.integers(int(divisors), 101, shape)
+    else:
+        magnitudes = random.uniform(1, 100, shape) if divisors else np.abs(random.normal(0, 100, shape))
+    signs = 1 if dtype.kind == "u" else random.choice([-1, 1], shape)
+    return np.asarray(magnitudes * signs).astype(dtype)
+
+
+def whole(dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Generator, divisors: bool) -> Array:
+    """Integers of the whole range; finite floats of all normal exponents alike, whose quotients are mostly huge or zero."""
+    if dtype.name in INTEGERS:
+        limits = np.iinfo(dtype)
+        result = np.asarray(random.integers(limits.min, limits.max, shape, dtype, endpoint=True))
+        return np.where(result == 0, dtype.type(3), result) if divisors else result
+    float_limits = ml_dtypes.finfo(dtype)
+    exponents = random.uniform(float_limits.minexp, float_limits.maxexp - 0.1, shape)  # 0.1: not rounded to infinity
+    return np.asarray(np.exp2(exponents) * random.choice([-1, 1], shape)).astype(dtype)
+
+
+VALUES = {"small": small, "whole": whole}
+SCALARS = {"small": (100, 7), "whole": (127, 97)}  # a dividend and a divisor that every dtype holds
+
+
+@lru_cache(maxsize=1)  # the members of a case, which follow each other, share them
+def operands(case: Case) -> tuple[Array, Array]:
+    dtype, random = DTYPES[case.dtype], np.random.default_rng(7)
+
+    def draw(divisors: bool) -> Draw:
+        scalar = dtype.type(SCALARS[case.values][divisors])
+        return lambda *shape: VALUES[case.values](dtype, shape, random, divisors) if shape else scalar
+
+    return PATTERNS[case.pattern].make(draw(False), draw(True), SIZES[case.size])
+
+
+# --- the suite ----------------------------------------------------------------------------------------------------------------------------
+def cases() -> Iterator[Case]:
+    """All patterns with small values; the table's two with values of the whole range, for which NumPy's floats take long."""
+    for operation in OPERATIONS:
+        for dtype in DTYPES:
+            for pattern in PATTERNS:
+                for size in SIZES:
+                    yield Case(operation, dtype, pattern, size, "small")
+                    if pattern in ("arrays", "by_scalar") and size <= 1_000_000:
+                        yield Case(operation, dtype, pattern, size, "whole")
+
+
+def turns() -> Iterator[Any]:
+    for case in cases():
+        for turn in range(TURNS[case.values] if case.is_of_table() else 1):
+            for member in MEMBERS:
+                if member == "fastops_all_threads" and case.size < LARGE:
+                    continue  # no threads are used
+                marks = [pytest.mark.table] if case.is_of_table() else []
+                yield pytest.param(case, member, turn, id="-".join(map(str, (*case, member, turn))), marks=marks)
+
+
+@pytest.mark.parametrize(("case", "member", "turn"), list(turns()))
+def test_mod(measure: Callable[..., None], case: Case, member: str, turn: int) -> None:
+    numpys, ours = OPERATIONS[case.operation]
+    call: Any = numpys
+    if member != "numpy":
+        call = ours
+        assert ours._loop(DTYPES[case.dtype]), "nothing can be compiled"
+    x, y = operands(case)
+    info = {**case._asdict(), "member": member, "turn": turn}
+    seconds = TABLE_SECONDS if case.is_of_table() else SECONDS
+    if PATTERNS[case.pattern].in_place:
+
+        def copied() -> tuple[Array, ...]:
+            dividends = x.copy()
+            return dividends, y, dividends
+
+        measure(info, call, copied, seconds, fresh=True)
+    else:
+        measure(info, call, lambda: (x, y), seconds)

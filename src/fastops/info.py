@@ -1,0 +1,152 @@
+"""What this installation is made of and what it may use: versions, processor, threads, and where compiled code is kept."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import __version__
+from .engine import compiler, threads
+from .ufuncs import COST
+
+PACKAGES = ("numpy", "numba", "llvmlite", "tbb", "ml_dtypes", "onnx", "tqdm")
+Rows = Iterator[tuple[str, str]]
+
+
+def version(package: str) -> str | None:
+    """Without importing it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def processor_name() -> str:
+    """As its maker calls it, where the system says so."""
+    name = ""
+    try:
+        if sys.platform == "linux":
+            found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+            name = found.group(1).strip() if found else ""
+        elif sys.platform == "darwin":
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return f"{name or platform.processor() or 'unknown'} ({platform.machine()})"
+
+
+def summary() -> str:
+    """Machine, versions and threads in one line."""
+    parts = [processor_name(), platform.system(), f"Python {platform.python_version()}", f"NumPy {np.__version__}"]
+    try:
+        numba = compiler.numba()
+        parts += [f"Numba {numba.__version__}", f"fastops {__version__}"]
+        layer = threads.launch()
+        parts.append(f"{threads.limit()} thread{'s' * (threads.limit() != 1)} by {layer}")
+    except compiler.Unavailable as reason:
+        parts += [f"fastops {__version__}", f"NO NUMBA, fastops runs NumPy's own loops ({reason})"]
+    return "; ".join(parts)
+
+
+def cache_place() -> Path | None:
+    """The folder where Numba keeps fastops' compiled code: in NUMBA_CACHE_DIR if that is set, else beside the sources, else in the user's
+    cache; None if it can keep it nowhere."""
+    compiler.numba()
+    from numba.core import caching
+
+    from .kernels import loops
+
+    cache: Any = caching.FunctionCache
+    try:
+        return Path(cache(loops.integer_loop).cache_path)
+    except RuntimeError:  # "no locator available"
+        return None
+
+
+def cached(place: Path) -> list[str]:
+    """The names of the compiled functions in that folder which this process would load: of these sources, versions and processor."""
+    tag = f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
+    ours = re.compile(rf"\w+\.(\w+)_{compiler.stamp()}-\d+\.{tag}\.nbi")
+    return sorted(found.group(1) for file in place.glob("*.nbi") if (found := ours.fullmatch(file.name)))
+
+
+def size_of(files: list[Path]) -> str:
+    return f"{len(files)} files, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
+
+
+def lines() -> Iterator[str]:
+    """For people to read, and to quote in a report."""
+    for label, text in rows():
+        yield f"{label:12}{text}".rstrip()
+
+
+def rows() -> Rows:
+    yield "fastops", __version__
+    yield "python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"
+    for package in PACKAGES:
+        yield package, version(package) or "not installed"
+    try:
+        compiler.numba()
+    except compiler.Unavailable as reason:
+        yield "processor", processor_name()
+        yield "compiling", f"NOT AVAILABLE, fastops runs NumPy's own loops: {reason}"
+    else:
+        yield from rows_of_processor()
+        yield from rows_of_threads()
+        yield from rows_of_cache()
+
+
+def rows_of_processor() -> Rows:
+    features = compiler.features()
+    yield "processor", f"{processor_name()}; Numba compiles for {compiler.target()[1]}"
+    yield "", f"fused multiply-add: {'used' if features['fused'] else 'not there'}"
+    yield "", f"half-precision conversions: {'used' if features['half'] else 'not there'}"
+
+
+def rows_of_threads() -> Rows:
+    layer = threads.launch()
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield "threads", f"up to {threads.limit()}, by the layer {layer}"
+    yield "", f"processors that this process may run on: {affinity}"
+    yield "", f"quota of its control group: {threads.cpu_quota() or 'none'}"
+    yield "", f"Numba's own limit: {compiler.numba().get_num_threads()}"
+
+
+def rows_of_cache() -> Rows:
+    place = cache_place()
+    names: list[str] = []
+    if place is None:
+        yield "cache", "none: neither the sources' folder nor a cache folder is writable; every process compiles anew"
+    else:
+        asked = compiler.numba().config.CACHE_DIR
+        outside = "NUMBA_CACHE_DIR" if asked and place.is_relative_to(asked) else "the user's"
+        files = [file for file in place.iterdir() if file.suffix in (".nbi", ".nbc")]
+        fresh = [file for file in files if f"_{compiler.stamp()}-" in file.name]
+        names = cached(place)
+        yield "cache", f"{place} ({'beside the sources' if place.name == '__pycache__' else outside})"
+        yield "", f"{size_of(files)}; of these sources, versions and processor: {size_of(fresh)}"
+    yield from rows_of_functions("loops", "in the cache", names)
+    yield from rows_of_functions("", "in this process", [made.name for made in compiler.compiled()])
+
+
+def rows_of_functions(label: str, where: str, names: list[str]) -> Rows:
+    """A row for each operation with its dtypes in their usual order, and one for whatever else was compiled."""
+    yield label, f"compiled, {where}:{'' if names else ' none'}"
+    others = list(names)
+    for operation in ("remainder", "fmod"):
+        dtypes = [dtype for dtype in COST if f"{operation}_{dtype}" in names]
+        others = [name for name in others if name not in {f"{operation}_{dtype}" for dtype in dtypes}]
+        if dtypes:
+            yield "", f"  {operation}: {' '.join(dtypes)}"
+    if others:
+        yield "", f"  others: {' '.join(others)}"

@@ -1,0 +1,181 @@
+"""Arithmetic in a value's own width.
+
+Numba widens small integers to 64 bits, which costs three to five times in SIMD lanes. A formula is therefore written on `Lane` values, whose
+operators emit one LLVM instruction each, in the width of the operands; `operation` turns it into an intrinsic for Numba's functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir as ir
+from numba import types
+from numba.extending import intrinsic
+
+INT16, INT32 = ir.IntType(16), ir.IntType(32)
+HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+
+class Lane:
+    """One value of a formula. Integers are bit patterns: unsigned, modulo 2**bits, so two's complement sums and products come right too."""
+
+    def __init__(self, builder: ir.IRBuilder, value: ir.Value):
+        self.builder, self.value, self.type = builder, value, value.type
+        self.is_float = not isinstance(value.type, ir.IntType)
+        self.bits = {"half": 16, "float": 32, "double": 64}[str(value.type)] if self.is_float else value.type.width
+
+    def constant(self, number: Any) -> Lane:
+        """`number` in the type of this lane."""
+        return number if isinstance(number, Lane) else Lane(self.builder, ir.Constant(self.type, number))
+
+    def _emit(self, integer: str, floating: str, other: Any) -> Lane:
+        operation = floating if self.is_float else integer
+        return Lane(self.builder, getattr(self.builder, operation)(self.value, self.constant(other).value))
+
+    def _compare(self, symbol: str, other: Any) -> Lane:
+        compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_unsigned
+        return Lane(self.builder, compare(symbol, self.value, self.constant(other).value))
+
+    def __add__(self, other: Any) -> Lane:
+        return self._emit("add", "fadd", other)
+
+    def __sub__(self, other: Any) -> Lane:
+        return self._emit("sub", "fsub", other)
+
+    def __mul__(self, other: Any) -> Lane:
+        return self._emit("mul", "fmul", other)
+
+    def __truediv__(self, other: Any) -> Lane:
+        return self._emit("udiv", "fdiv", other)
+
+    def __rtruediv__(self, other: Any) -> Lane:
+        return self.constant(other) / self
+
+    def __and__(self, other: Any) -> Lane:
+        return self._emit("and_", "", other)
+
+    def __or__(self, other: Any) -> Lane:
+        return self._emit("or_", "", other)
+
+    def __xor__(self, other: Any) -> Lane:
+        return self._emit("xor", "", other)
+
+    def __lshift__(self, other: Any) -> Lane:
+        return self._emit("shl", "", other)
+
+    def __rshift__(self, other: Any) -> Lane:
+        return self._emit("lshr", "", other)
+
+    def __invert__(self) -> Lane:
+        return self ^ -1
+
+    def __lt__(self, other: Any) -> Lane:
+        return self._compare("<", other)
+
+    def __ge__(self, other: Any) -> Lane:
+        return self._compare(">=", other)
+
+    def __eq__(self, other: Any) -> Lane:  # type: ignore[override]
+        return self._compare("==", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def is_nan(self) -> Lane:
+        return Lane(self.builder, self.builder.fcmp_unordered("uno", self.value, self.value))
+
+    def sign_mask(self) -> Lane:
+        """All bits set where an integer's top bit is."""
+        return Lane(self.builder, self.builder.ashr(self.value, ir.Constant(self.type, self.bits - 1)))
+
+    def to_float(self, target: ir.Type) -> Lane:
+        """The number of an unsigned integer."""
+        return Lane(self.builder, self.builder.uitofp(self.value, target))
+
+    def to_integer(self, bits: int) -> Lane:
+        """The integer part; out of range is undefined."""
+        return Lane(self.builder, self.builder.fptoui(self.value, ir.IntType(bits)))
+
+    def as_bits(self) -> Lane:
+        return Lane(self.builder, self.builder.bitcast(self.value, ir.IntType(self.bits)))
+
+    def as_float(self, target: ir.Type) -> Lane:
+        """The bits of an integer read as a float of the same width."""
+        return Lane(self.builder, self.builder.bitcast(self.value, target))
+
+    def extend(self, target: ir.Type) -> Lane:
+        """To a wider integer (zeros above) or a wider float (exact)."""
+        return Lane(self.builder, (self.builder.fpext if self.is_float else self.builder.zext)(self.value, target))
+
+    def narrow(self, target: ir.Type) -> Lane:
+        """To a narrower integer (low bits) or a narrower float (to nearest even)."""
+        return Lane(self.builder, (self.builder.fptrunc if self.is_float else self.builder.trunc)(self.value, target))
+
+
+def where(condition: Lane, x: Lane, y: Any) -> Lane:
+    return Lane(x.builder, x.builder.select(condition.value, x.value, x.constant(y).value))
+
+
+def smaller(x: Lane, y: Lane) -> Lane:
+    return where(x < y, x, y)
+
+
+def larger(x: Lane, y: Lane) -> Lane:
+    return where(x < y, y, x)
+
+
+def fused_multiply_add(x: Lane, y: Lane, z: Lane) -> Lane:
+    """x * y + z, rounded once. Only for processors that have the instruction: the library's substitute is slow where it exists at all."""
+    return Lane(x.builder, x.builder.fma(x.value, y.value, z.value))
+
+
+def operation(formula: Callable[..., Lane], result: types.Type, *operands: types.Type) -> Any:
+    """A Numba intrinsic (operands) -> result from a formula on lanes."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        return formula(*(Lane(builder, argument) for argument in arguments)).value
+
+    typed = result(*operands), generate
+    one_to_four: list[Callable[..., Any]] = [
+        lambda typing, x: typed, lambda typing, x, y: typed, lambda typing, x, y, z: typed, lambda typing, w, x, y, z: typed]  # fmt: skip
+    return intrinsic(one_to_four[len(operands) - 1])
+
+
+# --- half precision and bfloat16 as bit patterns ---
+
+
+def bfloat16_to_float(x: Lane) -> Lane:
+    return (x.extend(INT32) << 16).as_float(FLOAT)
+
+
+def float_to_bfloat16(x: Lane) -> Lane:
+    """To nearest, ties to even; a NaN keeps its upper payload and stays a NaN."""
+    bits = x.as_bits()
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return where(x.is_nan(), (bits >> 16) | 0x40, rounded).narrow(INT16)
+
+
+def half_to_float(x: Lane, native: bool) -> Lane:
+    """`native`: the processor converts (F16C, Arm). Otherwise a product moves the exponent, which serves subnormals too."""
+    if native:
+        return x.as_float(HALF).extend(FLOAT)
+    bits = x.extend(INT32)
+    magnitude = bits & 0x7FFF
+    shifted = magnitude << 13
+    finite = (shifted.as_float(FLOAT) * 2.0**112).as_bits()
+    quieted = shifted | 0x7FC00000
+    special = where(magnitude == 0x7C00, shifted.constant(0x7F800000), quieted)
+    return (where(magnitude < 0x7C00, finite, special) | ((bits & 0x8000) << 16)).as_float(FLOAT)
+
+
+def float_to_half(x: Lane, native: bool) -> Lane:
+    """To nearest, ties to even; a NaN keeps its upper payload."""
+    if native:
+        return x.narrow(HALF).as_bits()
+    bits = x.as_bits()
+    magnitude = bits & 0x7FFFFFFF
+    # Below half's normal range a sum with 0.5 rounds to a multiple of 2**-24, the subnormal step.
+    subnormal = (magnitude.as_float(FLOAT) + 0.5).as_bits() - 0x3F000000
+    normal = (magnitude - (112 << 23) + 0xFFF + ((magnitude >> 13) & 1)) >> 13
+    special = where(magnitude < 0x7F800001, magnitude.constant(0x7C00), ((magnitude >> 13) & 0x3FF) | 0x7E00)
+    finite = where(magnitude < 0x38800000, subnormal, normal)
+    return (where(magnitude < 0x47800000, finite, special) | ((bits >> 16) & 0x8000)).narrow(INT16)

@@ -1,0 +1,294 @@
+"""`scatter_div`: every check, then the compiled kernel, or NumPy where compiling does not pay or cannot be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .engine import compiler, errors
+from .engine.capi import NUMBERS
+from .real_ufuncs import is_bfloat16
+
+# Elements, or rows where NumPy has no loop over them, from which a kernel is worth loading: below, NumPy needs a few milliseconds at most.
+LARGE, MANY = 10_000, 500
+
+_FLAGS = ((errors.DIVIDE, 1), (errors.OVERFLOW, 2), (errors.UNDERFLOW, 4), (errors.INVALID, 8))
+_Array = np.ndarray[Any, Any]
+_kernels: dict[np.dtype[Any], Any] = {}
+
+
+def scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
+    """Divide rows of an array by updates, in place and in order: ``input_x[indices[i, ..., j], :] /= updates[i, ..., j, :]``.
+
+    A row that is named more than once is divided more than once, in the row-major order of `indices`, and rounded to the dtype each time.
+
+    >>> import numpy as np
+    >>> x = np.array([[105.0, 105.0], [315.0, 315.0]], np.float32)
+    >>> scatter_div(x, [0, 1, 1], np.array([[1, 3], [5, 7], [9, 1]], np.float32))
+    array([[105.,  35.],
+           [  7.,  45.]], dtype=float32)
+    >>> scatter_div(np.array([7, -7, 7]), [0, 1, 2], [-2, 2, 2])  # integers: toward zero
+    array([-3, -3,  3])
+
+    Parameters
+    ----------
+    input_x : ndarray of rank 1 or more, any strides; int8 to int64, uint8 to uint64, float16, bfloat16, float32 or float64
+        Updated where it lies, also if it is a view.
+    indices : int32 or int64 array of any shape, or Python integers
+        Rows of `input_x`, from 0 up to ``len(input_x) - 1``.
+    updates : array of shape ``indices.shape + input_x.shape[1:]``
+        Divisors, of the dtype of `input_x` or of one that converts to it: a bool, an integer that fits, and for a float every integer and
+        every shorter float. Python numbers take the dtype of `input_x`, but floats do not become integers.
+
+    Returns
+    -------
+    ndarray
+        `input_x` itself.
+
+    Raises
+    ------
+    TypeError
+        `input_x` is no ndarray, or has another dtype; `indices` are no int32 or int64; one of the arguments is a masked array.
+    ValueError
+        The shapes do not fit; `input_x` has rank 0, is read-only, or has elements that share memory.
+    RuntimeError
+        `updates` do not convert to the dtype of `input_x`.
+    OverflowError
+        A Python integer among `updates` does not fit the dtype of `input_x`.
+    IndexError
+        An index is negative or too large.
+    ZeroDivisionError
+        An integer is to be divided by zero. Floats give infinities and NaN, and NumPy's warnings under `numpy.errstate`.
+
+    Whatever is raised, `input_x` is as before; but a warning or a FloatingPointError of floats comes after the divisions.
+
+    Source: MindSpore's ``ScatterDiv``, which this follows where it is defined.
+    """
+    x = _target(input_x)
+    index = _indices(indices)
+    divisors, messages = _divisors(updates, x.dtype.newbyteorder("="))
+    if divisors.shape != index.shape + x.shape[1:]:
+        raise ValueError(
+            f"updates must have shape indices.shape + input_x.shape[1:] = {index.shape + x.shape[1:]}, got input_x of shape {x.shape}, "
+            f"indices of shape {index.shape} and updates of shape {divisors.shape}"
+        )
+    # Other bytes than the machine's are divided in a copy.
+    native = x if x.dtype.isnative and x.flags.aligned else x.astype(x.dtype.newbyteorder("="))
+    if np.may_share_memory(native, index):
+        index = index.copy()
+    if np.may_share_memory(native, divisors):
+        divisors = divisors.copy()
+    raised = _divide(native, index, divisors)
+    if native is not x:
+        x[...] = native
+    if raised:
+        messages = messages + [f"{kind} encountered in scatter_div" for kind, number in _FLAGS if raised & number]
+    if messages:
+        errors.report(messages)
+    return input_x
+
+
+# --- checks and conversion ----------------------------------------------------------------------------------------------------------------
+def _target(input_x: _Array) -> _Array:
+    if not isinstance(input_x, np.ndarray) or isinstance(input_x, np.ma.MaskedArray):
+        raise TypeError(f"input_x must be a numpy.ndarray (and not masked), got {type(input_x).__name__}: {input_x!r:.200}")
+    x = input_x.view(np.ndarray)
+    if not _is_served(x.dtype):
+        raise TypeError(f"input_x must be of an integer dtype, float16, bfloat16, float32 or float64, got {x.dtype}")
+    if x.ndim == 0:
+        raise ValueError(f"input_x must have rank 1 or more, got a 0-d array: {input_x!r}")
+    if not x.flags.writeable:
+        raise ValueError(f"input_x is read-only: {x.dtype} of shape {x.shape}")
+    if _overlaps_itself(x):
+        raise ValueError(f"input_x has elements that share memory: shape {x.shape}, strides {x.strides}, {x.dtype}")
+    return x
+
+
+def _is_served(dtype: np.dtype[Any]) -> bool:
+    return dtype.num in NUMBERS or is_bfloat16(dtype)
+
+
+def _overlaps_itself(x: _Array) -> bool:
+    if x.flags.forc or x.size < 2:
+        return False
+    axes = sorted((abs(stride), length) for stride, length in zip(x.strides, x.shape, strict=True) if length > 1)
+    extent = x.itemsize
+    apart = True
+    for stride, length in axes:
+        apart &= stride >= extent
+        extent += stride * (length - 1)
+    if apart:
+        return False
+    if x.itemsize * x.size > extent:
+        return True
+    places = np.sort(_offsets(tuple(length for _, length in axes), tuple(stride for stride, _ in axes)))  # axes that interlock: rare
+    return bool((np.diff(places) < x.itemsize).any())
+
+
+def _offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
+    """Offsets in bytes of all elements, in row-major order."""
+    total = np.zeros(1, np.intp)
+    for length, stride in zip(shape, strides, strict=True):
+        total = np.add.outer(total, np.arange(length) * stride).ravel()
+    return total
+
+
+def _leaf_types(values: Any) -> set[type]:
+    """The types of the elements of nested lists and tuples, or of a single value."""
+    if not isinstance(values, (list, tuple)):
+        return {type(values)}
+    kinds = set(map(type, values))
+    if any(issubclass(kind, (list, tuple)) for kind in kinds):
+        kinds = set().union(*map(_leaf_types, values))
+    return kinds
+
+
+def _indices(indices: Any) -> _Array:
+    """An int32 or int64 array; Python integers beyond that remain objects, out of any range."""
+    if _leaf_types(indices) <= {int}:
+        try:
+            return np.asarray(indices, np.int64)
+        except OverflowError:
+            return np.asarray(indices, object)
+    index = np.asarray(indices)
+    if isinstance(indices, np.ma.MaskedArray) or index.dtype.kind != "i" or index.dtype.itemsize not in (4, 8):
+        raise TypeError(f"indices must be an int32 or int64 array or Python integers, got {_described(indices, index.dtype)}")
+    return index
+
+
+def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, list[str]]:
+    """`updates` in the dtype of input_x, and what NumPy has to say of the conversion."""
+    if isinstance(updates, np.ma.MaskedArray):
+        raise TypeError(f"updates must not be a masked array, got {updates!r:.200}")
+    kinds = _leaf_types(updates)
+    if kinds <= {bool, int, float}:  # weak, as in NEP 50
+        if dtype.kind not in "iu":
+            return _cast(np.asarray(updates, np.float64), dtype)
+        if float not in kinds:
+            return np.asarray(updates, dtype), []
+        raise RuntimeError(f"updates are Python floats, which do not convert to {dtype}, the dtype of input_x: {updates!r:.200}")
+    array = np.asarray(updates)
+    if not _converts(array.dtype, dtype):
+        raise RuntimeError(f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x")
+    return _cast(array, dtype)
+
+
+def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Whether their common type is the target."""
+    if source.num and not _is_served(source):
+        return False
+    if target.kind in "iu":
+        return source.kind in "biu" and np.promote_types(source, target) == target
+    return source.kind in "biu" or source.newbyteorder("=") == target or source.itemsize < target.itemsize
+
+
+def _cast(array: _Array, dtype: np.dtype[Any]) -> tuple[_Array, list[str]]:
+    if array.dtype == dtype and array.flags.aligned:
+        return array, []
+    return errors.noted(array.astype, (dtype,), {})
+
+
+def _described(values: Any, dtype: np.dtype[Any]) -> str:
+    return f"{type(values).__name__} of {dtype}" if isinstance(values, np.ndarray) else f"{values!r:.200} ({dtype})"
+
+
+def _index_error(index: _Array, rows: int) -> IndexError:
+    place = np.unravel_index(int(np.argmax((index < 0) | (index >= rows))), index.shape)
+    return IndexError(f"{_cell('indices', place)} is {index[place]}, outside of the valid range [0, {rows}) of rows of input_x")
+
+
+def _zero_error(divisors: _Array) -> ZeroDivisionError:
+    place = np.unravel_index(int(np.argmax(divisors == 0)), divisors.shape)
+    return ZeroDivisionError(f"{_cell('updates', place)} is 0, by which {divisors.dtype} cannot be divided")
+
+
+def _cell(name: str, place: tuple[Any, ...]) -> str:
+    return f"{name}[{', '.join(str(int(k)) for k in place)}]" if place else name
+
+
+# --- division -----------------------------------------------------------------------------------------------------------------------------
+def _divide(x: _Array, index: _Array, divisors: _Array) -> int:
+    """Check the values, divide; the floating-point flags that this raised, by NumPy's numbers."""
+    flat = index.reshape(-1)
+    by = divisors.reshape(index.size, *x.shape[1:])  # copied only where the strides of the leading axes do not merge
+    kernel = _kernel(x.dtype, flat.size, by.size) if x.size and by.size and index.dtype != object else None
+    if kernel is not None:
+        flat = np.ascontiguousarray(flat, flat.dtype.newbyteorder("="))
+        raised = int(kernel(_words(x, flat if flat.flags.aligned else flat.copy(), by)))
+        if raised >= 0:
+            return raised
+        raise _index_error(index, len(x)) if raised == -1 else _zero_error(divisors)
+    if flat.size and not (flat.min() >= 0 and flat.max() < len(x)):
+        raise _index_error(index, len(x))
+    if x.dtype.kind in "iu" and not by.all():
+        raise _zero_error(divisors)
+    return _divide_plainly(x, flat, by) if by.size else 0
+
+
+def _kernel(dtype: np.dtype[Any], rows: int, size: int) -> Any:
+    """The compiled kernel, if it is there or worth loading."""
+    kernel = _kernels.get(dtype)
+    if kernel is None and (size >= LARGE or (rows >= MANY and dtype.kind != "f")):
+        try:
+            module = compiler.numba()
+            from .kernels import scatter
+
+            names = scatter.names(dtype.name, compiler.features()["half"])
+            signature = module.types.intp(module.types.Array(module.types.intp, 1, "C"))
+            kernel = compiler.function(scatter.divide_rows, names, f"scatter_div_{dtype.name}", signature).function
+            _kernels[dtype] = kernel
+        except compiler.Unavailable as reason:
+            compiler.warn_unavailable(str(reason))
+    return kernel
+
+
+def _words(x: _Array, index: _Array, by: _Array) -> _Array:
+    """What `divide_rows` reads. A row is a stack of runs, as long as `numpy.nditer` makes them, which sorts and merges axes."""
+    runs, length, steps, offsets = 1, by.size // index.size, [x.itemsize, x.itemsize], [0, 0]
+    starts = [array.__array_interface__["data"][0] for array in (index, x, by)]
+    if not (x.ndim == 1 or (x.flags.c_contiguous and by.flags.c_contiguous)):
+        views = np.nditer((x[:1], by[:1]), ["external_loop"], [["readwrite"], ["readonly"]], order="K").itviews
+        length, steps = views[0].shape[-1], [view.strides[-1] for view in views]
+        starts[1:] = [view.__array_interface__["data"][0] for view in views]
+        offsets = np.stack([_offsets(view.shape[:-1], view.strides[:-1]) for view in views], axis=1).ravel().tolist()
+        runs = len(offsets) // 2
+    rows = [starts[1], x.strides[0], steps[0], starts[2], by.strides[0], steps[1]]
+    return np.array([starts[0], index.itemsize == 4, index.size, len(x), runs, length, *rows, *offsets], np.intp)
+
+
+def _divide_plainly(x: _Array, index: _Array, by: _Array) -> int:
+    """The same by NumPy, row by row: where there is little to do, and where nothing can be compiled."""
+    if x.dtype.kind == "f":
+        _, messages = errors.noted(np.divide.at, (x, index, by), {})
+        raised = 0
+    else:
+        step = _truncate if x.dtype.kind in "iu" else _round_each
+        raised, messages = errors.noted(_row_by_row, (step, x, index, by), {})
+        if x.dtype.kind in "iu":  # NumPy's remarks on MIN // -1
+            return 0
+    kinds = {message.partition(" encountered in ")[0] for message in messages}
+    return int(raised) | sum(number for kind, number in _FLAGS if kind in kinds)
+
+
+def _row_by_row(step: Any, x: _Array, index: _Array, by: _Array) -> int:
+    raised = 0
+    for k, row in enumerate(index.tolist()):
+        raised |= step(x[row : row + 1], by[k : k + 1])
+    return raised
+
+
+def _truncate(cells: _Array, by: _Array) -> int:
+    cells[...] = (cells - np.fmod(cells, by)) // by
+    return 0
+
+
+def _round_each(cells: _Array, by: _Array) -> int:
+    """For bfloat16: see kernels/scatter.py on why single precision and one more rounding are right."""
+    quotient = cells.astype(np.float32) / by.astype(np.float32)
+    cells[...] = quotient.astype(cells.dtype)
+    result = cells.astype(np.float32)
+    overflow = np.isinf(result) & np.isfinite(quotient)
+    underflow = (np.abs(quotient) < np.finfo(np.float32).tiny) & (result != quotient)
+    return (2 if overflow.any() else 0) | (4 if underflow.any() else 0)

@@ -1,0 +1,117 @@
+"""The maker of the README's table, on a report made here."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_spec = importlib.util.spec_from_file_location("bench_table", Path(__file__).parents[1] / "bench" / "table.py")
+table = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(table)
+
+
+def measured(operation: str, pattern: str, dtype: str, member: str, *data: float, **other: Any) -> dict[str, Any]:
+    info = {"operation": operation, "dtype": dtype, "pattern": pattern, "size": 1_000_000, "values": "small", "member": member, **other}
+    return {"extra_info": info, "stats": {"data": list(data), "median": -1.0}}
+
+
+@pytest.fixture
+def report() -> dict[str, Any]:
+    """NumPy takes 1 second; fastops 1/2 to 1/13 by dtype, 1/100 on all threads; int8 by a scalar is slower than NumPy's."""
+    benchmarks = []
+    for operation, pattern in table.COLUMNS:
+        for k, dtype in enumerate(table.DTYPES):
+            taken = 4.0 if (operation, pattern, dtype) == ("fmod", "by_scalar", "int8") else 1 / (k + 2)
+            # two turns, one of them disturbed
+            benchmarks += [measured(operation, pattern, dtype, "numpy", 1.0, 1.0, turn=turn) for turn in range(2)]
+            benchmarks.append(measured(operation, pattern, dtype, "fastops_one_thread", taken, taken, taken, turn=0))
+            benchmarks.append(measured(operation, pattern, dtype, "fastops_one_thread", 9.0, turn=1))
+            benchmarks.append(measured(operation, pattern, dtype, "fastops_all_threads", 0.01))
+    # what is not of the table
+    benchmarks.append(measured("remainder", "arrays", "int8", "fastops_one_thread", *[77.0] * 9, size=100))
+    benchmarks.append(measured("remainder", "by_row", "int8", "fastops_one_thread", *[77.0] * 9))
+    benchmarks.append(measured("remainder", "arrays", "uint8", "numpy", 30.0, values="whole"))
+    benchmarks.append(measured("remainder", "arrays", "uint8", "fastops_one_thread", 2.0, values="whole"))
+    scatter = measured("scatter_div", "", "int8", "numpy", 5.0, table="wide", repeats="often")
+    del scatter["extra_info"]["pattern"], scatter["extra_info"]["values"]
+    benchmarks.append(scatter)
+    return {
+        "benchmarks": benchmarks,
+        "datetime": "2031-02-03T04:05:06.789+00:00",
+        "machine_info": {
+            "cpu": {"brand_raw": "Some Processor 9000"},
+            "machine": "x86_64",
+            "system": "Linux",
+            "python_version": "3.14.1",
+            "threads": {"layer": "tbb", "count": 8},
+            "versions": {"fastops": "1.2.3", "numpy": "2.9.0", "numba": "0.70.0", "llvmlite": "0.52.0", "ml_dtypes": "0.7"},
+        },
+    }
+
+
+def test_cells_are_ratios_of_medians(report: dict[str, Any]):
+    lines = table.table(report).splitlines()
+    cells = {line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")[2:-1]] for line in lines if line.startswith("|")}
+    assert cells[""] == list(table.COLUMNS.values())
+    for k, dtype in enumerate(table.DTYPES):
+        assert cells[dtype] == [f"{k + 2}.0"] * 3 + ["0.2" if dtype == "int8" else f"{k + 2}.0"]
+    # 13! ** (1 / 12), and with 1/4 in place of 2
+    assert cells["geometric mean"] == ["6.5", "6.5", "6.5", "5.5"]
+    assert len(cells) == 1 + 1 + len(table.DTYPES) + 1
+
+
+def test_text_below_the_table(report: dict[str, Any]):
+    text = table.table(report)
+    assert "Of these 48 cells: geometric mean **6.3**, worst 0.2 (`fmod`, by a scalar, int8)." in text
+    assert "On all 8 threads: geometric mean **100**" in text
+    assert "whole range, one thread: geometric mean **15.0**, worst 15.0 (`mod`, array by array, uint8)." in text
+    assert "Some Processor 9000 (x86_64), Linux, Python 3.14.1, fastops 1.2.3, numpy 2.9.0, numba 0.70.0, llvmlite 0.52.0; " in text
+    assert "; 2031-02-03." in text
+
+
+def test_missing_cells_are_said_to_be(report: dict[str, Any]):
+    report["benchmarks"] = [
+        benchmark
+        for benchmark in report["benchmarks"]
+        if benchmark["extra_info"]["dtype"] != "bfloat16" and benchmark["extra_info"]["operation"] != "fmod"
+    ]
+    text = table.table(report)
+    assert "| bfloat16 | not run | not run | not run | not run |" in text
+    assert "| int8 | 2.0 | 2.0 | not run | not run |" in text
+    assert "| geometric mean | 6.2 | 6.2 | not run | not run |" in text
+    assert "Of these 22 cells" in text
+
+
+def test_write_replaces_what_is_between_the_markers(report: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    results, readme = tmp_path / "results.json", tmp_path / "README.md"
+    results.write_text(json.dumps(report), encoding="utf-8")
+    readme.write_text(f"# Höhe\n{table.BEGIN}\nold\n{table.END}\nend\n", encoding="utf-8")
+    for _ in range(2):  # a second time changes nothing
+        assert table.main([str(results), "--write", str(readme)]) == 0
+        assert readme.read_text(encoding="utf-8") == f"# Höhe\n{table.BEGIN}\n{table.table(report)}\n{table.END}\nend\n"
+    assert table.main([str(results)]) == 0
+    assert capsys.readouterr().out == table.table(report) + "\n"
+
+
+@pytest.mark.parametrize("text", ["", "{begin}", "{end}", "{end}\n{begin}", "{begin}\n{begin}\n{end}"])
+def test_write_needs_both_markers(text: str, report: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    results, readme = tmp_path / "results.json", tmp_path / "README.md"
+    results.write_text(json.dumps(report), encoding="utf-8")
+    text = text.format(begin=table.BEGIN, end=table.END)
+    readme.write_text(text, encoding="utf-8")
+    assert table.main([str(results), "--write", str(readme)]) == 1
+    assert table.BEGIN in capsys.readouterr().err
+    assert readme.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"benchmarks": []}'])
+def test_unfit_reports(text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    results = tmp_path / "results.json"
+    if text is not None:
+        results.write_text(text, encoding="utf-8")
+    assert table.main([str(results)]) == 1
+    assert capsys.readouterr().err.startswith("table.py: ")

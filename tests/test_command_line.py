@@ -1,0 +1,205 @@
+"""The command line, as people run it: in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastops import info, jobs
+
+QUICK = ("--size", "0.002")
+RUN = "import sys; from fastops.__main__ import main; sys.exit(main(sys.argv[1:]))"
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Python with warnings as errors; a command that begins with `-` is Python's own."""
+    command = command if command[0] in ("-c", "-m") else ("-m", "fastops", *command)
+    environment = {**os.environ, "COLUMNS": "150", **environment}
+    return subprocess.run([sys.executable, "-W", "error", *command], capture_output=True, text=True, timeout=300, env=environment)
+
+
+def rows_of_jobs(output: str) -> dict[str, str]:
+    """The row of each job in the table, less its name."""
+    lines = output.splitlines()
+    return {job.name: line.removeprefix(job.name).strip() for job in jobs.JOBS for line in lines if line.startswith(job.name)}
+
+
+# --- the jobs -----------------------------------------------------------------------------------------------------------------------------
+def test_jobs_are_equal_and_say_so():
+    done = run(*QUICK)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of_jobs(done.stdout)
+    assert list(rows) == [job.name for job in jobs.JOBS]
+    for row in rows.values():
+        assert re.fullmatch(r"[\d,]+ +\d+\.\d\d +\d+\.\d\d +\d+\.\dx  yes", row)
+    assert f"All {len(rows)} results equal NumPy's, bit for bit." in done.stdout
+    machine = done.stdout.splitlines()[-1]
+    for promised in (info.processor_name(), "Python ", f"NumPy {np.__version__}", "Numba ", "fastops ", " thread"):
+        assert promised in machine
+    assert "\x1b" not in done.stdout
+
+
+def test_progress_goes_to_stderr():
+    done = run(*QUICK)
+    assert "compiling" in done.stderr
+    assert "running the jobs" in done.stderr
+    assert "running the jobs" not in done.stdout
+
+
+FAULT = """
+import fastops
+from fastops import jobs
+
+def faulty(job):
+    def wrong(library, *operands):
+        results = job.run(library, *operands)
+        if library is fastops:
+            results[-1].reshape(-1).view("u1")[0] ^= 1
+        return results
+    return job._replace(run=wrong)
+"""
+
+
+def test_exit_code_of_a_wrong_result():
+    done = run("-c", FAULT + "jobs.JOBS[3:5] = map(faulty, jobs.JOBS[3:5])\n" + RUN, *QUICK)
+    assert done.returncode == 1, done.stderr
+    verdicts = [row.split()[-1] for row in rows_of_jobs(done.stdout).values()]
+    assert verdicts == ["yes"] * 3 + ["NO"] * 2 + ["yes"] * (len(jobs.JOBS) - 5)
+    assert f"DIFFERENT from NumPy's: {jobs.JOBS[3].name}; {jobs.JOBS[4].name}." in done.stdout
+    assert "results equal NumPy's" not in done.stdout
+
+
+@pytest.mark.parametrize("job", jobs.JOBS, ids=[job.name for job in jobs.JOBS])
+def test_one_wrong_bit_is_found(job: jobs.Job):
+    names: dict[str, Any] = {}
+    exec(FAULT, names)
+    size = 1_000 / job.elements
+    assert jobs.measure(job, size).equal
+    assert not jobs.measure(names["faulty"](job), size).equal
+
+
+def test_without_tqdm():
+    done = run("-c", "import sys; sys.modules['tqdm'] = None\n" + RUN, *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"compiling: \d+ …\nrunning the jobs: \d+ …\n", done.stderr)
+
+
+def test_without_ml_dtypes():
+    done = run("-c", "import sys; sys.modules['ml_dtypes'] = None\n" + RUN, *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert rows_of_jobs(done.stdout)["activations by fmod, bfloat16"] == "not run: ml_dtypes is not installed"
+    assert f"All {len(jobs.JOBS) - 1} results equal" in done.stdout
+
+
+def test_without_numba():
+    done = run("-c", "import sys, warnings; warnings.simplefilter('default'); sys.modules['numba'] = None\n" + RUN, *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "NO NUMBA, fastops runs NumPy's own loops (ModuleNotFoundError" in done.stdout
+    assert f"All {len(jobs.JOBS)} results equal" in done.stdout
+
+
+def test_comparison_is_of_bits():
+    zeros = np.zeros(3, "f4")
+    nans = np.array([0x7FC00000, 0x7FC00001], "u4").view("f4")
+    assert jobs.same_bits((zeros, nans), (zeros.copy(), nans.copy()))
+    assert not jobs.same_bits((zeros,), (-zeros,))
+    assert not jobs.same_bits((nans,), (nans[::-1],))
+    assert not jobs.same_bits((zeros,), (zeros.astype("f8"),))
+    assert not jobs.same_bits((zeros,), (zeros.view("i4"),))
+    assert not jobs.same_bits((zeros,), (zeros[:1],))
+    assert not jobs.same_bits((zeros,), (zeros, zeros))
+
+
+# --- info ---------------------------------------------------------------------------------------------------------------------------------
+def test_info_shows_what_it_promises():
+    done = run("info")
+    assert done.returncode == 0, done.stderr
+    for promised in (
+        r"^fastops +\d",
+        rf"^python +{re.escape(sys.version.split()[0])}",
+        rf"^numpy +{re.escape(np.__version__)}$",
+        *(rf"^{package} +(\d|not installed)" for package in info.PACKAGES),
+        r"^processor +\S.*; Numba compiles for \S+$",
+        r"^ +fused multiply-add: (used|not there)$",
+        r"^ +half-precision conversions: (used|not there)$",
+        r"^threads +up to \d+, by the layer (tbb|omp|workqueue)$",
+        r"^ +processors that this process may run on: \d+$",
+        r"^ +quota of its control group: (none|\d+)$",
+        r"^ +Numba's own limit: \d+$",
+        r"^cache +\S.* \((beside the sources|NUMBA_CACHE_DIR|the user's)\)$",
+        r"^ +\d+ files, \d+\.\d MB; of these sources, versions and processor: \d+ files, \d+\.\d MB$",
+        r"^loops +compiled, in the cache:",
+        r"^ +compiled, in this process: none$",
+    ):
+        assert re.search(promised, done.stdout, re.MULTILINE), promised
+
+
+def test_info_lists_what_the_cache_holds(tmp_path: Path):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    compile_two = "import numpy as np, fastops; fastops.fmod._loop(np.dtype('u1')); fastops.fmod._loop(np.dtype('i2'))\n"
+    before = run("info", **cache).stdout
+    during = run("-c", compile_two + RUN, "info", **cache).stdout
+    after = run("info", **cache).stdout
+    assert "compiled, in the cache: none" in before
+    for output in (before, during, after):
+        assert re.search(rf"^cache +{re.escape(str(tmp_path))}.* \(NUMBA_CACHE_DIR\)$", output, re.MULTILINE)
+    listed = re.compile(r"in the cache:\n +fmod: uint8 int16\n +compiled, in this process:(.*(?:\n .*)?)")
+    assert listed.search(during).group(1).split() == ["fmod:", "uint8", "int16"]
+    assert listed.search(after).group(1).split() == ["none"]
+    assert "4 files, " in after
+
+
+def test_info_ignores_what_another_version_cached(tmp_path: Path):
+    stamp, tag = info.compiler.stamp(), f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
+    for name in (
+        f"loops.fmod_int8_{stamp}-29.{tag}.nbi",
+        f"loops.fmod_int16_{'0' * 16}-29.{tag}.nbi",
+        f"loops.fmod_int32_{stamp}-29.py27.nbi",
+        f"loops.fmod_int64_{stamp}-29.{tag}.1.nbc",
+        "unrelated.nbi",
+    ):
+        (tmp_path / name).touch()
+    assert info.cached(tmp_path) == ["fmod_int8"]
+
+
+def test_info_without_a_place_for_the_cache(monkeypatch: pytest.MonkeyPatch):
+    def no_place(function: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr("numba.core.caching.FunctionCache", no_place)
+    text = "\n".join(info.lines())
+    assert "every process compiles anew" in text
+    assert "compiled, in the cache: none" in text
+
+
+def test_info_without_numba():
+    done = run("-c", "import sys; sys.modules['numba'] = None\n" + RUN, "info")
+    assert done.returncode == 0, done.stderr
+    assert "NOT AVAILABLE, fastops runs NumPy's own loops: ModuleNotFoundError" in done.stdout
+    assert info.processor_name() in done.stdout
+
+
+# --- usage --------------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "arguments",
+    ["nonsense", "info more", "--nonsense", "--size", "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1"],
+)
+def test_wrong_usage(arguments: str):
+    done = run("-m", "fastops", *arguments.split())
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: python -m fastops")
+    assert done.stdout == ""
+
+
+def test_help_has_examples():
+    done = run("--help")
+    assert done.returncode == 0
+    for promised in ("python -m fastops info", "python -m fastops --size 0.05", "exit codes"):
+        assert promised in done.stdout
