@@ -116,14 +116,14 @@ def test_scalar_dividend(name, dtype, path):
 @each_dtype
 @pytest.mark.parametrize("path", [serially, in_parallel])
 def test_python_scalars(name, dtype, path):
-    """Each edge value that a Python number can say, with NumPy's own conversion."""
+    """Each edge value that a Python number can say, with NumPy's own conversion. (A float by bfloat16 is float32 to NumPy: not driven.)"""
     operation = OPERATIONS[name][0]
     edges = EDGE_VALUES[str(dtype)]
-    with path():
+    with serially() if path is serially else in_parallel(must=dtype != BFLOAT16):
         for edge in edges:
             number = float(edge) if is_float(dtype) else int(edge)
             for args in ((edges, number), (number, edges)):
-                assert_same(operation(*args), oracle(name, *args) if dtype != BFLOAT16 else oracle(name, *map(dtype.type, args)))
+                assert_same(operation(*args), oracle(name, *args))
 
 
 @quietly
@@ -218,12 +218,12 @@ def test_short_formats_are_float32_rounded_once(name, dtype):
 @quietly
 @each_operation
 def test_bfloat16_as_ml_dtypes(name):
-    """Where ml_dtypes keeps the contract: it loses the sign of zeros in remainder."""
+    """Where ml_dtypes keeps the contract: remainder's zeros come without the divisor's sign."""
     for x1, x2 in (pairs(BFLOAT16), (random_bits(BFLOAT16, 60_000, seed=15), random_bits(BFLOAT16, 60_000, seed=16))):
         got, theirs = OPERATIONS[name][0](x1, x2), OPERATIONS[name][1](x1, x2)
-        agreed = (got != 0) | (theirs != 0)
-        assert np.array_equal(got[agreed].astype("f4"), theirs[agreed].astype("f4"), equal_nan=True)
-        assert agreed.sum() > 0.9 * got.size
+        agreed = (got != 0) | (theirs != 0) if name == "remainder" else np.ones(got.shape, bool)
+        assert_same_bits(got[agreed], theirs[agreed])
+        assert agreed.sum() > 0.7 * got.size
 
 
 # --- rows of the contract -----------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from .engine import capi, compiler
-from .engine.capi import NUMBERS
 
 try:
     remainder, fmod = capi.clone(np.remainder), capi.clone(np.fmod)
@@ -32,7 +31,7 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
 
 def is_accelerated(dtype: np.dtype[Any]) -> bool:
     """Whether it is one of the twelve dtypes, in native byte order."""
-    return dtype.isnative and (dtype.num in NUMBERS or is_bfloat16(dtype))
+    return dtype.isnative and (dtype.num in capi.NUMBERS or is_bfloat16(dtype))
 
 
 def loop(name: str, dtype: np.dtype[Any]) -> int:

@@ -8,14 +8,26 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import partialmethod
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from . import real_ufuncs
 from .engine import compiler, errors, iteration, threads
+from .engine.operands import (
+    INPUTS,
+    PLAIN_NUMBERS,
+    PLAIN_SCALARS,
+    asked_dtype,
+    broadcast_size,
+    every_operand,
+    is_subclass,
+    kind_of,
+    overrides,
+    result_size,
+)
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 
@@ -23,23 +35,17 @@ LARGE = 10_000  # elements from which a loop is worth compiling
 COST = {np.dtype(name): cost for name, cost in
         {"int8": 0.25, "uint8": 0.2, "int16": 0.3, "uint16": 0.2, "int32": 0.6, "uint32": 0.4, "uint64": 0.6}.items()}  # fmt: skip
 
-_ndarray = np.ndarray
-_NUMBERS = frozenset({0, *real_ufuncs.NUMBERS})  # bool counts: NumPy casts it to int8
-_SCALARS = frozenset({bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).num in _NUMBERS)})
-_INPUTS = {"__call__": (0, 1), "outer": (0, 1), "at": (0, 2), "reduce": (0,), "accumulate": (0,), "reduceat": (0,)}
-_DTYPE_PLACE = {"reduce": 2, "accumulate": 2, "reduceat": 3}
-
 
 class Remainder:
     """A callable like the ufunc `numpy.remainder` or `numpy.fmod`, with fastops' loops. A ufunc's methods and attributes are there."""
 
-    def __init__(self, name: str, doc: str):
+    def __init__(self, name: str, prototype: Callable[..., Any]):
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = doc
-        self.__signature__ = inspect.signature(_call_with_flag if name == "remainder" else _call)
+        self.__doc__ = inspect.cleandoc(prototype.__doc__ or "")
+        self.__signature__ = inspect.signature(prototype)
         self._numpys: np.ufunc = getattr(np, name)
         self._real: np.ufunc = getattr(real_ufuncs, name)
-        self._served = set(_NUMBERS)  # type numbers for which the real ufunc is right
+        self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -59,11 +65,11 @@ class Remainder:
         x1, x2, served = args[0], args[1], self._served
         size = 1  # of the result, or more
         for x in (x1, x2):
-            if type(x) is _ndarray and x.dtype.num in served:
+            if type(x) is np.ndarray and x.dtype.num in served:
                 size *= x.size
-            elif type(x) not in _SCALARS:
+            elif type(x) not in PLAIN_SCALARS:
                 return self._any("__call__", *args, **kwargs)
-        if not (out is None or type(out) is _ndarray):
+        if not (out is None or type(out) is np.ndarray):
             return self._any("__call__", *args, **kwargs)
         if size >= LARGE:
             result = self._large(x1, x2, out)
@@ -71,11 +77,12 @@ class Remainder:
                 return result
         return self._by_ufunc(errors.noted, self._real, args, kwargs)
 
-    # --- the three ways -------------------------------------------------------------------------------------------------------------------
+    # --- the three ways ---
     def _large(self, x1: Any, x2: Any, out: Any) -> Any:
-        """The result by the parallel driver; None where that does not pay or does not serve. A large call has its loop compiled in any case."""
-        size = _broadcast_size(x1, x2)
-        dtype = self._resolve(_kind(x1), _kind(x2)) if size >= LARGE else None
+        """The result by the parallel driver; None where that does not pay or does not serve. A large call has its loop compiled in any
+        case."""
+        size = broadcast_size(x1, x2)
+        dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
         loop = self._loop(dtype)
         if dtype is None or not loop or not threads.worthwhile(work := size * COST.get(dtype, 1.0)):
             return None
@@ -87,12 +94,12 @@ class Remainder:
                 return None
             raised = iteration.drive(plan, loop, workers)
         if raised:
-            kind = errors.DIVIDE if plan.out.dtype.kind in "iu" else errors.INVALID
-            errors.report([f"{kind} encountered in {self.__name__}"])
+            errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
         return plan.out
 
-    def _by_ufunc(self, noted: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """By the real ufunc (or its method); if that has no loop or finds a fault, by NumPy's own, which has more loops and words the fault."""
+    def _by_ufunc(self, noted: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """By the real ufunc or its method; if that has no loop or finds a fault, by NumPy's own, which has more loops and words the
+        fault."""
         try:
             result, messages = noted(function, args, kwargs)
         except TypeError:
@@ -111,23 +118,22 @@ class Remainder:
 
     def _any(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Any arguments, to the ufunc or to one of its methods."""
-        inputs = _INPUTS[method]
-        out = kwargs.get("out")
-        everything = [*args, *(out if type(out) is tuple else (out,)), kwargs.get("where")]
-        if len(args) <= inputs[-1] or any(isinstance(x, _ndarray) and type(x) is not _ndarray for x in everything):
+        inputs = INPUTS[method]
+        if len(args) <= inputs[-1] or any(map(is_subclass, every_operand(args, kwargs))):
             return self._by_numpy(method, args, kwargs)
-        if any(_overrides(x) for x in everything):
-            return getattr(self._real, method)(*args, **kwargs)
+        real = self._real if method == "__call__" else getattr(self._real, method)
+        if any(map(overrides, every_operand(args, kwargs))):
+            return real(*args, **kwargs)
         args = tuple(np.asarray(x) if k in inputs and isinstance(x, (list, tuple)) else x for k, x in enumerate(args))
         operands = [args[k] for k in inputs]
-        kinds = [_kind(x) for x in operands]
-        if (prod if method == "outer" else _broadcast_size)(*operands) >= LARGE:
-            self._loop(_asked_dtype(method, args, kwargs) or self._resolve(*kinds))
+        kinds = [kind_of(x) for x in operands]
+        if result_size(method, operands) >= LARGE:
+            self._loop(asked_dtype(method, args, kwargs) or self._resolve(*kinds))
         if not all(kind in (int, float) or kind.num in self._served for kind in kinds):
             return self._by_numpy(method, args, kwargs)
-        return self._by_ufunc(errors.noted_here, getattr(self._real, method), args, kwargs)
+        return self._by_ufunc(errors.noted_here, real, args, kwargs)
 
-    # --- dtypes and their loops -----------------------------------------------------------------------------------------------------------
+    # --- dtypes and their loops ---
     def _resolve(self, *kinds: Any) -> np.dtype[Any] | None:
         """The dtype of NumPy's loop for operands of these kinds."""
         if kinds not in self._resolved:
@@ -149,7 +155,7 @@ class Remainder:
         self._served.add(dtype.num)
         return loop
 
-    # --- as a ufunc -----------------------------------------------------------------------------------------------------------------------
+    # --- as a ufunc ---
     reduce = partialmethod(_any, "reduce")
     accumulate = partialmethod(_any, "accumulate")
     reduceat = partialmethod(_any, "reduceat")
@@ -157,8 +163,8 @@ class Remainder:
     at = partialmethod(_any, "at")
 
     def __getattr__(self, name: str) -> Any:  # nin, types, resolve_dtypes …
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._numpys, name)
 
     def __repr__(self) -> str:
@@ -168,54 +174,81 @@ class Remainder:
         return self.__name__
 
 
-def _kind(x: Any) -> Any:
-    """What NumPy's promotion sees: `int` or `float` for Python's scalars, which take the other's dtype (NEP 50); otherwise a dtype."""
-    if type(x) is int or type(x) is float:
-        return type(x)
-    dtype = getattr(x, "dtype", None)
-    return dtype if isinstance(dtype, np.dtype) else np.asarray(x).dtype
-
-
-def _broadcast_size(*operands: Any) -> int:
-    """Elements of the operands broadcast together; 0 if they do not fit."""
-    if len(operands) == 2 and type(operands[0]) is type(operands[1]) is _ndarray and operands[0].shape == operands[1].shape:
-        return operands[0].size
-    try:
-        return np.broadcast(*operands).size
-    except ValueError:
-        return 0
-
-
-def _overrides(x: object) -> bool:
-    """Whether the type handles ufuncs itself, as those of Dask, xarray and pandas, or refuses them."""
-    return getattr(type(x), "__array_ufunc__", _ndarray.__array_ufunc__) is not _ndarray.__array_ufunc__
-
-
-def _asked_dtype(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> np.dtype[Any] | None:
-    """The dtype of the loop that `dtype` or `signature` asks for."""
-    asked = kwargs.get("dtype")
-    place = _DTYPE_PLACE.get(method)
-    if asked is None and place is not None and len(args) > place:
-        asked = args[place]
-    signature = kwargs.get("signature", kwargs.get("sig"))
-    if asked is None and signature is not None:
-        asked = signature[-1]
-    try:
-        return None if asked is None else np.dtype(asked)
-    except TypeError:  # NumPy will say so
-        return None
-
-
 def _is_truncated(flag: object) -> bool:
     if not isinstance(flag, (int, np.integer, np.bool_)) or flag not in (0, 1):
         raise ValueError(f"fmod must be 0 or 1, got {flag!r}")
     return bool(flag)
 
 
-def _call(x1, x2, /, out=None, *, where=True, casting="same_kind", order="K", dtype=None, subok=True, signature=None): ...  # type: ignore[no-untyped-def]  # noqa: E501
-def _call_with_flag(x1, x2, /, out=None, *, fmod=0, where=True, casting="same_kind", order="K", dtype=None, subok=True, signature=None): ...  # type: ignore[no-untyped-def]  # noqa: E501
+def _remainder(
+    x1: Any, x2: Any, /, out: Any = None, *, fmod: int = 0, where: Any = True, casting: str = "same_kind", order: str = "K",
+    dtype: Any = None, subok: bool = True, signature: Any = None,
+) -> None:  # fmt: skip
+    """The remainder of floored division, element by element: it has the sign of the divisor. `fastops.mod` is the same function.
+
+    >>> import numpy as np, fastops
+    >>> fastops.mod(np.array([-7, 7, -7, 7]), np.array([3, 3, -3, -3]))
+    array([ 2,  1, -1, -2])
+    >>> fastops.mod(np.array([-7.5, 7.5]), 2)
+    array([0.5, 1.5])
+    >>> fastops.mod(-7, 3, fmod=1)
+    np.int64(-1)
+
+    Results, dtypes, broadcasting, memory order, warnings and errors are those of `numpy.remainder`, bit for bit.
+
+    Parameters
+    ----------
+    x1, x2 : array_like
+        Dividend and divisor, of shapes that broadcast. int8 to int64, uint8 to uint64, float16, bfloat16 (of ml_dtypes), float32 and
+        float64 run fastops' loops, all else NumPy's.
+    out, where, casting, order, dtype, subok, signature
+        As in every ufunc of NumPy.
+    fmod : {0, 1}
+        1 gives the remainder of truncated division, as `fastops.fmod`: ONNX's attribute.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the broadcast shape and of the common dtype; a scalar if both operands are.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not broadcast, a read-only `out`, or an `fmod` other than 0 and 1.
+    TypeError
+        Dtypes without a loop or without a safe cast.
+    OverflowError
+        A Python integer that does not fit the dtype of the other operand.
+
+    Warns
+    -----
+    RuntimeWarning
+        "divide by zero encountered in remainder" for an integer zero divisor (the result is 0), "invalid value encountered in remainder"
+        for a zero divisor or an infinite dividend among floats (it is NaN), both under `numpy.errstate`.
+
+    Source: `numpy.remainder`; ONNX operator Mod, versions 10, 13 and 28.
+    """
 
 
-remainder = Remainder("remainder", """doc""")
-fmod = Remainder("fmod", """doc""")
+def _fmod(
+    x1: Any, x2: Any, /, out: Any = None, *, where: Any = True, casting: str = "same_kind", order: str = "K",
+    dtype: Any = None, subok: bool = True, signature: Any = None,
+) -> None:  # fmt: skip
+    """The remainder of truncated division, element by element: it has the sign of the dividend, as C's fmod.
+
+    >>> import numpy as np, fastops
+    >>> fastops.fmod(np.array([-7, 7, -7, 7]), np.array([3, 3, -3, -3]))
+    array([-1,  1, -1,  1])
+    >>> fastops.fmod(np.array([-7.5, 7.5], np.float32), 2)
+    array([-1.5,  1.5], dtype=float32)
+
+    Parameters, dtypes, results, errors and warnings are as in `fastops.remainder`, with "in fmod" for "in remainder"; there is no attribute
+    `fmod`.
+
+    Source: `numpy.fmod`; ONNX operator Mod with fmod=1, versions 10, 13 and 28.
+    """
+
+
+remainder = Remainder("remainder", _remainder)
 mod = remainder
+fmod = Remainder("fmod", _fmod)

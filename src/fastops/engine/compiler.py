@@ -1,25 +1,24 @@
 """The one place that asks Numba for code.
 
-`import fastops` loads no Numba: it is imported at the first call that needs a compiled function. Where it is missing or refuses to work, one
-warning says why, and NumPy serves the call.
+`import fastops` loads no Numba: it is imported at the first call that needs a compiled function. Where it is missing or refuses to
+work, one warning says why, and NumPy serves the call.
 
-Caching is safe by construction. Numba's cache does not notice a change in a second file, and two processes that cache different signatures
-under one name can mix them up; so every function here has one signature and a name of its own, which ends in a stamp of fastops' sources, of
-Numba's and LLVM's versions and of the processor.
+Caching is safe by construction. Numba's cache does not notice a change in a second file, and two processes that cache different
+signatures under one name can mix them up; so every function here has one signature and a name of its own, which ends in a stamp of
+fastops' sources, of Numba's and LLVM's versions and of the processor.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import resources
 from types import FunctionType
 from typing import Any, NamedTuple
+
+from . import errors
 
 
 class Unavailable(Exception):
@@ -71,7 +70,7 @@ def numba() -> Any:
 @cache
 def warn_unavailable(reason: str) -> None:
     """Once for each reason."""
-    warnings.warn(f"fastops runs NumPy's own loops, for Numba cannot be used here: {reason}", RuntimeWarning, stacklevel=2)
+    errors.warn(f"fastops runs NumPy's own loops, for Numba cannot be used here: {reason}")
 
 
 @cache
@@ -86,8 +85,7 @@ def target() -> tuple[str, str, str]:
 _PROBES = {
     "fused": "define double @probe(double %x) { %r = call double @llvm.fma.f64(double %x, double %x, double %x) ret double %r }"
     " declare double @llvm.fma.f64(double, double, double)",
-    "half": "define half @probe(half %x) { %w = fpext half %x to float %s = fmul float %w, %w"
-    " %r = fptrunc float %s to half ret half %r }",
+    "half": "define half @probe(half %x) { %w = fpext half %x to float %s = fmul float %w, %w %r = fptrunc float %s to half ret half %r }",
 }
 
 
@@ -108,6 +106,9 @@ def features() -> dict[str, bool]:
 @cache
 def stamp() -> str:
     """What a compiled function depends on beside its own file."""
+    import hashlib
+    from importlib import resources
+
     import llvmlite
 
     digest = hashlib.sha256(repr((target(), numba().__version__, llvmlite.__version__)).encode())
@@ -148,9 +149,7 @@ def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str
         module, function = numba(), _specialise(template, names, name)
         words = module.types.CPointer(module.types.intp)
         signature = module.types.void(words, words, words, module.types.voidptr)
-        return _make(
-            name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function)
-        )
+        return _make(name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function))
 
 
 def function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any, parallel: bool = False) -> Compiled:

@@ -65,7 +65,7 @@ def report(messages: Sequence[str]) -> None:
         name, number = _KINDS[kind]
         mode = modes[name]  # type: ignore[literal-required]
         if mode == "warn":
-            warnings.warn(message, RuntimeWarning, stacklevel=_level_of_caller())
+            warn(message)
         elif mode == "raise":
             raise FloatingPointError(message)
         elif mode == "print":
@@ -87,10 +87,10 @@ def _call_back(mode: str, kind: str, number: int, message: str) -> None:
         receiver.write(f"Warning: {message}\n")  # type: ignore[union-attr]
 
 
-def _level_of_caller() -> int:
-    """The `stacklevel` that makes `report` warn at the innermost line outside of this package."""
-    frame, level = sys._getframe(1), 1
+def warn(message: str) -> None:
+    """A RuntimeWarning at the innermost line outside of this package."""
+    frame, level = sys._getframe(1), 2
     package = __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, RuntimeWarning, stacklevel=level)

@@ -1,7 +1,7 @@
 """From operands of any rank and strides to long one-dimensional loops, shared out among threads.
 
-`plan` broadcasts the operands, allocates the output in NumPy's memory order, sorts and merges the axes (by `numpy.nditer`, which does just that
-for NumPy's own ufuncs) and takes the addresses. `drive` walks a plan with any inner loop, by address.
+`plan` broadcasts the operands, allocates the output in NumPy's memory order, sorts and merges the axes (by `numpy.nditer`, which does
+just that for NumPy's own ufuncs) and takes the addresses. `drive` walks a plan with any inner loop, by address.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Plan(NamedTuple):
     out: np.ndarray[Any, Any]
     shape: tuple[int, ...]
     length: int
-    addresses: tuple[int, int, int]
-    strides: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-    steps: tuple[int, int, int]
+    addresses: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+    steps: tuple[int, ...]
 
 
 def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any]) -> Plan | None:
@@ -85,7 +85,8 @@ def _same_cells(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
 
 
 def _words(plan: Plan, loop: int, workers: int) -> list[int]:
-    """The plan as the words that `drive_tasks` reads. Tasks are segments of long loops or groups of short ones, and begin on cache lines."""
+    """The plan as the words that `drive_tasks` reads. Tasks are segments of long loops or groups of short ones, and begin on cache
+    lines."""
     rows = prod(plan.shape)
     size = plan.out.dtype.itemsize
     per_task = 1

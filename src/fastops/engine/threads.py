@@ -1,7 +1,7 @@
 """How many threads a call may use, on which of Numba's threading layers, and when it must not use any.
 
-No environment variable and no setting of Numba is changed. Where the tbb package is installed its library is loaded by path, so that Numba's
-own default order finds it; a layer that the user chose stays.
+No environment variable and no setting of Numba is changed. Where the tbb package is installed its library is loaded by path, so that
+Numba's own default order finds it; a layer that the user chose stays.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import metadata
-from pathlib import Path
 
 from . import compiler
 
@@ -36,6 +34,9 @@ if hasattr(os, "register_at_fork"):
 
 def _load_tbb() -> None:
     """Make the tbb package's library known to the loader; it lies outside of the loader's path."""
+    from importlib import metadata
+    from pathlib import Path
+
     name = {"win32": "tbb12.dll", "darwin": "libtbb.12.dylib"}.get(sys.platform, "libtbb.so.12")
     try:
         for file in metadata.files("tbb") or ():
@@ -66,6 +67,8 @@ def launch() -> str:
 @cache
 def cpu_quota() -> int | None:
     """Processors that a Linux control group grants, rounded up; None without a limit."""
+    from pathlib import Path
+
     try:
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -88,11 +91,8 @@ def cpu_quota() -> int | None:
 
 def limit() -> int:
     """Threads that this process may run at once: its affinity, its control group, Numba's mask."""
-    if hasattr(os, "sched_getaffinity"):
-        processors = len(os.sched_getaffinity(0))
-    else:
-        processors = os.cpu_count() or 1
-    return min(processors, cpu_quota() or processors, compiler.numba().get_num_threads())
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(processors, cpu_quota() or processors, int(compiler.numba().get_num_threads()))
 
 
 def worthwhile(work: float) -> bool:

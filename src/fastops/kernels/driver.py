@@ -22,8 +22,8 @@ stack_of_words = scratch(8 * (64 + 7))
 
 
 def drive_tasks(words):
-    """See `iteration._words` for the layout. Each worker takes the next task until none is left, so a core that is busy elsewhere holds up no
-    more than the task it has; the loops' floating-point flags are collected for the caller and leave no trace in the worker."""
+    """See `iteration._words` for the layout. Each worker takes the next task until none is left, so a core that is busy elsewhere holds
+    up no more than the task it has; the loops' floating-point flags are collected for the caller and leave no trace in the worker."""
     counter = words.ctypes.data
     loop, workers, tasks, per_task, segments, chunk, rows, length, size, outer = words[1:11]
     raised = np.zeros(workers, np.uint32)
@@ -43,7 +43,7 @@ def drive_tasks(words):
                 extent = words[17 + axis]
                 write_word(memory, axis * 8, rest % extent)
                 rest //= extent
-            for row in range(first_row, min(first_row + per_task, rows)):
+            for _ in range(first_row, min(first_row + per_task, rows)):
                 first, last = 0, length
                 base_a, base_b, base_out = words[11], words[12], words[13]
                 for axis in range(outer):

@@ -1,7 +1,7 @@
 """Arithmetic in a value's own width.
 
-Numba widens small integers to 64 bits, which costs three to five times in SIMD lanes. A formula is therefore written on `Lane` values, whose
-operators emit one LLVM instruction each, in the width of the operands; `operation` turns it into an intrinsic for Numba's functions.
+Numba widens small integers to 64 bits, which costs three to five times in SIMD lanes. A formula is therefore written on `Lane` values,
+whose operators emit one LLVM instruction each, in the width of the operands; `operation` turns it into an intrinsic for Numba's functions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 INT16, INT32 = ir.IntType(16), ir.IntType(32)
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+
 
 class Lane:
     """One value of a formula. Integers are bit patterns: unsigned, modulo 2**bits, so two's complement sums and products come right too."""

@@ -1,13 +1,13 @@
 # mypy: ignore-errors
 """Templates of the inner loops, by NumPy's contract: `args` three addresses, `dims` the length, `steps` three strides in bytes.
 
-A template is compiled once for each operation and dtype; the names that stand nowhere in this file (SIZE, read, remainder …) are given then, by
-`modulus.integer_names` and `modulus.float_names`.
+A template is compiled once for each operation and dtype; the names that stand nowhere in this file (SIZE, read, remainder …) are given
+then, by `modulus.integer_names` and `modulus.float_names`.
 
 All loops go in blocks. An operand is read where it lies if it is contiguous, is spread once if it is a scalar (stride 0), and is gathered
-block by block if it is strided; results are computed into a block of the stack, which no operand can overlap, and then stored. So one vector
-loop serves every pattern, in place too. Where the output overlaps an operand in any other way than exactly (reduce, accumulate), blocks have
-one element: each is read after the one before was written.
+block by block if it is strided; results are computed into a block of the stack, which no operand can overlap, and then stored. So one
+vector loop serves every pattern, in place too. Where the output overlaps an operand in any other way than exactly (reduce, accumulate),
+blocks have one element: each is read after the one before was written.
 """
 
 from numba import njit

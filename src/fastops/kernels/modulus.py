@@ -122,9 +122,7 @@ def formats(processor: Processor) -> dict[str, Format]:
             lambda x: half_to_float(x, processor.half).extend(DOUBLE),
             lambda x: float_to_half(x.narrow(FLOAT), processor.half),
         ),
-        "bfloat16": Format(
-            8, lambda x: bfloat16_to_float(x).extend(DOUBLE), lambda x: float_to_bfloat16(x.narrow(FLOAT))
-        ),
+        "bfloat16": Format(8, lambda x: bfloat16_to_float(x).extend(DOUBLE), lambda x: float_to_bfloat16(x.narrow(FLOAT))),
     }
 
 
@@ -133,17 +131,19 @@ def magnitude(x: Lane) -> Lane:
 
 
 def round_to_integer(q: Lane) -> Lane:
-    """The nearest integer, for 0 <= q <= 2**51: there 1.5 * 2**52 + q has units of 1. (No call of a library's rint, as old processors need.)"""
+    """The nearest integer, for 0 <= q <= 2**51: there 1.5 * 2**52 + q has units of 1. (No call of a library's rint, as old processors
+    need.)"""
     return (q + 1.5 * 2.0**52) - 1.5 * 2.0**52
 
 
 class Reduction:
     """One step r -> r mod s of a floating-point remainder, on magnitudes in double precision.
 
-    q is the integer nearest to r / s, so r - q*s lies in [-s/2, s/2] (a rounded quotient that errs at a half does no harm), is a multiple of
-    the smaller unit of r and s, and hence a double: a fused multiply-add gives it exactly for q up to 2**51. Without one, q is kept so small
-    that q*s is exact by itself (short significands), or s is split in two whose products with q are (double precision, q up to 2**24: then
-    |r - q*high| < 2 s / 2 + 2**-2 s stays within 53 bits). A negative result is short by s: adding it gives r mod s, again a double.
+    q is the integer nearest to r / s, so r - q*s lies in [-s/2, s/2] (a rounded quotient that errs at a half does no harm), is a multiple
+    of the smaller unit of r and s, and hence a double: a fused multiply-add gives it exactly for q up to 2**51. Without one, q is kept so
+    small that q*s is exact by itself (short significands), or s is split in two whose products with q are (double precision, q up to
+    2**24: then |r - q*high| < 2 s / 2 + 2**-2 s stays within 53 bits). A negative result is short by s: adding it gives r mod s, again a
+    double.
     """
 
     def __init__(self, significand: int, fused: bool):
@@ -171,7 +171,8 @@ class Reduction:
 
     def partial_step(self, r: Lane, y: Lane) -> Lane:
         """r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r, so that the quotient is small enough. Since
-        y divides s, (r mod s) mod y = r mod y. A subnormal y is first made normal; 2**k comes in two factors, for it may exceed a double."""
+        y divides s, (r mod s) mod y = r mod y. A subnormal y is first made normal; 2**k comes in two factors, for it may exceed a
+        double."""
         normal = where(y < TINY, y * 2.0**54, y)
         k = self.exponent(r) - (normal.as_bits() >> 52) - self.bits
         k = larger(k, k.constant(OFFSET - 54))

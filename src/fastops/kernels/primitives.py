@@ -1,3 +1,4 @@
+# mypy: disable-error-code="untyped-decorator, no-any-return"
 """What Numba's Python cannot say: typed memory by address, calls by address, and the floating-point flags."""
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ def call_loop(typing: Any, loop: Any, arguments: Any, dimensions: Any, steps: An
 
 
 # --- floating-point flags ---
-# `save_flags` gives the state of this thread, `restore_flags` puts a state back, with the bits INVALID or DIVIDE added where they were earned.
-# On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says.
+# `save_flags` gives the state of this thread, `restore_flags` puts a state back, with the bits INVALID or DIVIDE added where they were
+# earned. On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says.
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 _WINDOWS = sys.platform == "win32"
 INVALID, DIVIDE, ALL_FLAGS = (0x01, 0x04, 0x3D) if X86 else (0x10, 0x08, 0x1F) if _WINDOWS else (0x01, 0x02, 0x1F)

@@ -1,0 +1,72 @@
+"""What a dispatcher asks of the arguments of a ufunc before it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .capi import NUMBERS
+
+INPUTS = {"__call__": (0, 1), "outer": (0, 1), "at": (0, 2), "reduce": (0,), "accumulate": (0,), "reduceat": (0,)}
+_DTYPE_PLACE = {"reduce": 2, "accumulate": 2, "reduceat": 3}
+
+PLAIN_NUMBERS = frozenset({0, *NUMBERS})  # bool counts: NumPy casts it to int8
+PLAIN_SCALARS = frozenset({bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).num in PLAIN_NUMBERS)})
+
+
+def kind_of(x: Any) -> Any:
+    """What NumPy's promotion sees: `int` or `float` for Python's scalars, which take the other's dtype (NEP 50); otherwise a dtype."""
+    if type(x) is int or type(x) is float:
+        return type(x)
+    dtype = getattr(x, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) else np.asarray(x).dtype
+
+
+def broadcast_size(x1: Any, x2: Any) -> int:
+    """Elements of the operands broadcast together; 0 if they do not fit."""
+    if type(x1) is type(x2) is np.ndarray and x1.shape == x2.shape:
+        return x1.size
+    try:
+        return np.broadcast(x1, x2).size
+    except ValueError:
+        return 0
+
+
+def result_size(method: str, operands: list[Any]) -> int:
+    """Elements that a call of the ufunc or of one of its methods goes through."""
+    if method == "__call__":
+        return broadcast_size(*operands)
+    sizes = [np.size(x) for x in operands]
+    return sizes[0] * sizes[1] if method == "outer" else max(sizes)
+
+
+def every_operand(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """The arguments whose type may change who handles a call."""
+    yield from args
+    out = kwargs.get("out")
+    yield from out if type(out) is tuple else (out,)
+    yield kwargs.get("where")
+
+
+def is_subclass(x: object) -> bool:
+    return isinstance(x, np.ndarray) and type(x) is not np.ndarray
+
+
+def overrides(x: object) -> bool:
+    """Whether the type handles ufuncs itself, as those of Dask, xarray and pandas, or refuses them."""
+    return getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__) is not np.ndarray.__array_ufunc__
+
+
+def asked_dtype(method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> np.dtype[Any] | None:
+    """The dtype of the loop that `dtype` or `signature` asks for."""
+    place = _DTYPE_PLACE.get(method, len(args))
+    asked = kwargs.get("dtype", args[place] if place < len(args) else None)
+    signature = kwargs.get("signature", kwargs.get("sig"))
+    try:
+        if asked is None and signature:
+            asked = signature[-1]
+        return None if asked is None else np.dtype(asked)
+    except TypeError:  # NumPy will say so
+        return None
