@@ -236,7 +236,7 @@ def assert_same(got: Any, want: Any, x1: Any = None, x2: Any = None) -> None:
 # --- paths --------------------------------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[Any]]:
-    """Arrays of any size by the parallel driver, with three workers. The list that is given grows by one for each driven call."""
+    """Arrays of two elements and more by the parallel driver, with three workers. The list that is given grows by one for each driven call."""
     driven: list[Any] = []
     drive = iteration.drive
 
@@ -245,7 +245,7 @@ def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[An
         return drive(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ufuncs, "LARGE", 1)
+        patch.setattr(ufuncs, "LARGE", 2)
         patch.setattr(threads, "WORTHWHILE", 1e-9)
         patch.setattr(threads, "limit", lambda: 3)
         patch.setattr(iteration, "drive", counted)

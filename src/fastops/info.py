@@ -16,9 +16,9 @@ import numpy as np
 
 from . import __version__
 from .engine import compiler, threads
-from .ufuncs import COST
 
 PACKAGES = ("numpy", "numba", "llvmlite", "tbb", "ml_dtypes", "onnx", "tqdm")
+DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
 Rows = Iterator[tuple[str, str]]
 
 
@@ -143,8 +143,8 @@ def rows_of_functions(label: str, where: str, names: list[str]) -> Rows:
     """A row for each operation with its dtypes in their usual order, and one for whatever else was compiled."""
     yield label, f"compiled, {where}:{'' if names else ' none'}"
     others = list(names)
-    for operation in ("remainder", "fmod"):
-        dtypes = [dtype for dtype in COST if f"{operation}_{dtype}" in names]
+    for operation in ("remainder", "fmod", "scatter_div"):
+        dtypes = [dtype for dtype in DTYPES if f"{operation}_{dtype}" in names]
         others = [name for name in others if name not in {f"{operation}_{dtype}" for dtype in dtypes}]
         if dtypes:
             yield "", f"  {operation}: {' '.join(dtypes)}"

@@ -192,9 +192,13 @@ def same_bits(results: Arrays, expected: Arrays) -> bool:
     )
 
 
+def elements(job: Job, size: float) -> int:
+    return max(1, round(job.elements * size))
+
+
 def measure(job: Job, size: float) -> Outcome:
     """Run it by NumPy and by fastops in turn, once to warm up and then against the clock; compare every time."""
-    operands = job.make(np.random.default_rng(2024), max(1, round(job.elements * size)))
+    operands = job.make(np.random.default_rng(2024), elements(job, size))
     times: dict[Any, list[float]] = {np: [], fastops: []}  # by library, NumPy first
     equal = True
     for _ in range(1 + REPETITIONS):
@@ -234,7 +238,7 @@ def table(outcomes: dict[str, Outcome | None], size: float) -> Iterator[str]:
         if outcome is None:
             yield f"{job.name:38}{'not run: ' + str(job.package) + ' is not installed':>46}"
             continue
-        row = f"{job.name:38}{round(job.elements * size):12,}{outcome.numpy * 1e3:12.2f}{outcome.fastops * 1e3:12.2f}"
+        row = f"{job.name:38}{elements(job, size):12,}{outcome.numpy * 1e3:12.2f}{outcome.fastops * 1e3:12.2f}"
         yield f"{row}{outcome.numpy / outcome.fastops:9.1f}x  {'yes' if outcome.equal else 'NO'}"
     yield ""
     done = {name: outcome for name, outcome in outcomes.items() if outcome is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ def scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Arr
     indices : int32 or int64 array of any shape, or Python integers
         Rows of `input_x`, from 0 up to ``len(input_x) - 1``.
     updates : array of shape ``indices.shape + input_x.shape[1:]``
-        Divisors, of the dtype of `input_x` or of one that converts to it: a bool, an integer that fits, and for a float every integer and
-        every shorter float. Python numbers take the dtype of `input_x`, but floats do not become integers.
+        Divisors, of the dtype of `input_x` or of one that converts to it: bool, integers of a range within that of `input_x`, and for
+        floats all integers and all shorter floats. Python numbers take the dtype of `input_x`, but floats do not become integers.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Arr
     if native is not x:
         x[...] = native
     if raised:
-        messages = messages + [f"{kind} encountered in scatter_div" for kind, number in _FLAGS if raised & number]
+        messages = [*messages, *(f"{kind} encountered in scatter_div" for kind, number in _FLAGS if raised & number)]
     if messages:
         errors.report(messages)
     return input_x
@@ -113,18 +114,13 @@ def _is_served(dtype: np.dtype[Any]) -> bool:
 def _overlaps_itself(x: _Array) -> bool:
     if x.flags.forc or x.size < 2:
         return False
-    axes = sorted((abs(stride), length) for stride, length in zip(x.strides, x.shape, strict=True) if length > 1)
-    extent = x.itemsize
-    apart = True
-    for stride, length in axes:
+    extent, apart = x.itemsize, True
+    for stride, length in sorted((abs(stride), length) for stride, length in zip(x.strides, x.shape, strict=True) if length > 1):
         apart &= stride >= extent
         extent += stride * (length - 1)
-    if apart:
-        return False
-    if x.itemsize * x.size > extent:
-        return True
-    places = np.sort(_offsets(tuple(length for _, length in axes), tuple(stride for stride, _ in axes)))  # axes that interlock: rare
-    return bool((np.diff(places) < x.itemsize).any())
+    if apart or x.nbytes > extent:
+        return not apart
+    return bool((np.diff(np.sort(_offsets(x.shape, x.strides))) < x.itemsize).any())  # axes that interlock: rare
 
 
 def _offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
@@ -158,7 +154,7 @@ def _indices(indices: Any) -> _Array:
     return index
 
 
-def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, list[str]]:
+def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
     """`updates` in the dtype of input_x, and what NumPy has to say of the conversion."""
     if isinstance(updates, np.ma.MaskedArray):
         raise TypeError(f"updates must not be a masked array, got {updates!r:.200}")
@@ -167,7 +163,7 @@ def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, list[str]]:
         if dtype.kind not in "iu":
             return _cast(np.asarray(updates, np.float64), dtype)
         if float not in kinds:
-            return np.asarray(updates, dtype), []
+            return np.asarray(updates, dtype), ()
         raise RuntimeError(f"updates are Python floats, which do not convert to {dtype}, the dtype of input_x: {updates!r:.200}")
     array = np.asarray(updates)
     if not _converts(array.dtype, dtype):
@@ -184,9 +180,9 @@ def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return source.kind in "biu" or source.newbyteorder("=") == target or source.itemsize < target.itemsize
 
 
-def _cast(array: _Array, dtype: np.dtype[Any]) -> tuple[_Array, list[str]]:
+def _cast(array: _Array, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
     if array.dtype == dtype and array.flags.aligned:
-        return array, []
+        return array, ()
     return errors.noted(array.astype, (dtype,), {})
 
 

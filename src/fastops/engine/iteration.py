@@ -20,6 +20,8 @@ CHUNK = 1 << 14  # elements that a thread takes at a time, about: some 10 micros
 _READ: Any = ["readonly"]
 _ACCESS: Any = [_READ, _READ, ["writeonly", "allocate", "no_broadcast", "no_subtype"]]
 _FLAGS: Any = ["external_loop"]
+TINY = 8  # a last axis so short leaves its place to the longest
+SHORT = 32  # loops of fewer elements cost more to call than to run: NumPy's iterator, which gathers them in buffers, does better
 
 
 class Plan(NamedTuple):
@@ -36,7 +38,7 @@ class Plan(NamedTuple):
 def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any]) -> Plan | None:
     """The plan for operands that loops of `dtype` can read where they lie and, if given, write to `out` in any order; otherwise None.
 
-    Also None where shapes do not fit: all that is not plain is left to the ufunc, and to NumPy's words.
+    Also None where shapes do not fit or every axis is short: what is not plain is left to the ufunc, and to NumPy's words.
     """
     a, b = _operand(x1, dtype), _operand(x2, dtype)
     if a is None or b is None or not (out is None or _is_simple_output(out, a, b)):
@@ -46,10 +48,16 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
     except ValueError:
         return None
     result, views = iterator.operands[2], iterator.itviews
+    shape = views[2].shape
+    longest = max(range(len(shape)), key=shape.__getitem__)
+    if shape[-1] < TINY:
+        views, shape = [view.swapaxes(longest, -1) for view in views], views[2].swapaxes(longest, -1).shape
+    if shape[-1] < SHORT:
+        return None
     return Plan(
         result,
-        views[2].shape[:-1],
-        views[2].shape[-1],
+        shape[:-1],
+        shape[-1],
         tuple(view.__array_interface__["data"][0] for view in views),
         tuple(view.strides[:-1] for view in views),
         tuple(view.strides[-1] for view in views),
@@ -84,20 +92,19 @@ def _same_cells(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     return x.shape == y.shape and x.strides == y.strides and x.ctypes.data == y.ctypes.data
 
 
-def _words(plan: Plan, loop: int, workers: int) -> list[int]:
-    """The plan as the words that `drive_tasks` reads. Tasks are segments of long loops or groups of short ones, and begin on cache
-    lines."""
-    rows = prod(plan.shape)
-    size = plan.out.dtype.itemsize
-    per_task = 1
+def _words(plan: Plan, loop: int) -> list[int]:
+    """The plan as the words that `kernels.driver` reads; the first counts the tasks taken. Tasks are segments of long loops or groups of
+    short ones, and begin on cache lines."""
+    rows, size = prod(plan.shape), plan.out.dtype.itemsize
+    per_task, segments = 1, 1
     if plan.length < CHUNK:
-        line = 64 // gcd(64, abs(plan.strides[2][-1]) if plan.shape else 64)
+        line = 64 // gcd(64, abs(plan.strides[2][-1])) if plan.shape else 1
         per_task = -(-max(1, CHUNK // plan.length) // line) * line
-    segments = -(-(plan.length + 64 // size) // CHUNK) if plan.length >= CHUNK else 1
+    else:
+        segments = -(-(plan.length + 64 // size) // CHUNK)
     tasks = -(-rows // per_task) * segments
-    outer = [word for k in range(3) for word in plan.strides[k]]
-    return [0, loop, workers, tasks, per_task, segments, CHUNK, rows, plan.length, size, len(plan.shape),
-            *plan.addresses, *plan.steps, *plan.shape, *outer]  # fmt: skip
+    return [0, loop, tasks, per_task, segments, CHUNK, rows, plan.length, size, len(plan.shape),
+            *plan.addresses, *plan.steps, *plan.shape, *plan.strides[0], *plan.strides[1], *plan.strides[2]]  # fmt: skip
 
 
 @cache
@@ -105,11 +112,10 @@ def _driver() -> Any:
     threads.launch()  # a cached parallel function must not be loaded before: Numba ends the process
     from ..kernels import driver
 
-    numba = compiler.numba()
-    signature = numba.types.intp(numba.types.Array(numba.types.intp, 1, "C"))
-    return compiler.function(driver.drive_tasks, {}, "drive_tasks", signature, parallel=True).function
+    word = compiler.numba().types.intp
+    return compiler.function(driver.drive_tasks, {}, "drive_tasks", word(word[::1], word), parallel=True).function
 
 
 def drive(plan: Plan, loop: int, workers: int) -> int:
     """Run the inner loop at the address `loop` over a plan by `workers` threads; the floating-point flags that it raised."""
-    return int(_driver()(np.array(_words(plan, loop, workers), np.intp)))
+    return int(_driver()(np.array(_words(plan, loop), np.intp), workers))

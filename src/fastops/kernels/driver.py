@@ -2,14 +2,16 @@
 """The parallel driver: one function for every operation, dtype, rank and layout, since it calls inner loops by address."""
 
 import numpy as np
-from numba import prange
+from numba import njit, prange
 
 from .primitives import (
     ALL_FLAGS,
     DIVIDE,
+    INEXACT,
     INVALID,
     address,
     call_loop,
+    pointer,
     read_word,
     restore_flags,
     save_flags,
@@ -18,58 +20,70 @@ from .primitives import (
     write_word,
 )
 
-stack_of_words = scratch(8 * (64 + 7))
+call_memory, position_memory = scratch(8 * 7), scratch(8 * 64)
 
 
-def drive_tasks(words):
-    """See `iteration._words` for the layout. Each worker takes the next task until none is left, so a core that is busy elsewhere holds
-    up no more than the task it has; the loops' floating-point flags are collected for the caller and leave no trace in the worker."""
-    counter = words.ctypes.data
-    loop, workers, tasks, per_task, segments, chunk, rows, length, size, outer = words[1:11]
+@njit(forceinline=True, error_model="numpy")
+def run_tasks(plan, counter):
+    """Take tasks until none is left. `plan`: the words that `iteration.drive` lays down, as a pointer."""
+    loop, tasks, per_task = read_word(plan, 8), read_word(plan, 16), read_word(plan, 24)
+    segments, chunk, rows = read_word(plan, 32), read_word(plan, 40), read_word(plan, 48)
+    length, size, outer = read_word(plan, 56), read_word(plan, 64), read_word(plan, 72)
+    a, b, out = read_word(plan, 80), read_word(plan, 88), read_word(plan, 96)
+    step_a, step_b, step_out = read_word(plan, 104), read_word(plan, 112), read_word(plan, 120)
+    shape, strides_a, strides_b, strides_out = 128, 128 + 8 * outer, 128 + 16 * outer, 128 + 24 * outer
+    call, position = call_memory(), position_memory()  # three addresses, one length, three steps; where in the outer shape
+    write_word(call, 32, step_a)
+    write_word(call, 40, step_b)
+    write_word(call, 48, step_out)
+    arguments = address(call)
+    task = take_next(counter)
+    while task < tasks:
+        first_row, segment = (task // segments) * per_task, task % segments
+        row_a, row_b, row_out, rest = a, b, out, first_row
+        for axis in range(outer - 1, -1, -1):
+            extent = read_word(plan, shape + 8 * axis)
+            place = rest % extent
+            rest //= extent
+            write_word(position, 8 * axis, place)
+            row_a += place * read_word(plan, strides_a + 8 * axis)
+            row_b += place * read_word(plan, strides_b + 8 * axis)
+            row_out += place * read_word(plan, strides_out + 8 * axis)
+        for _ in range(first_row, min(first_row + per_task, rows)):
+            first, last = 0, length
+            if segments > 1:
+                lead = (row_out % 64) // size  # so that segments begin on cache lines
+                first, last = max(0, segment * chunk - lead), min(length, (segment + 1) * chunk - lead)
+            if first < last:
+                write_word(call, 0, row_a + first * step_a)
+                write_word(call, 8, row_b + first * step_b)
+                write_word(call, 16, row_out + first * step_out)
+                write_word(call, 24, last - first)
+                call_loop(loop, arguments, arguments + 24, arguments + 32)
+            for axis in range(outer - 1, -1, -1):  # on to the next row
+                place, extent = read_word(position, 8 * axis) + 1, read_word(plan, shape + 8 * axis)
+                row_a += read_word(plan, strides_a + 8 * axis)
+                row_b += read_word(plan, strides_b + 8 * axis)
+                row_out += read_word(plan, strides_out + 8 * axis)
+                if place < extent:
+                    write_word(position, 8 * axis, place)
+                    break
+                write_word(position, 8 * axis, 0)
+                row_a -= extent * read_word(plan, strides_a + 8 * axis)
+                row_b -= extent * read_word(plan, strides_b + 8 * axis)
+                row_out -= extent * read_word(plan, strides_out + 8 * axis)
+        task = take_next(counter)
+
+
+def drive_tasks(words, workers):
+    """Each worker takes the next task until none is left, so a core that is busy elsewhere holds up no more than the task it has. The
+    loops' floating-point flags are collected for the caller and leave no trace in the worker."""
+    plan = words.ctypes.data
     raised = np.zeros(workers, np.uint32)
     for worker in prange(workers):
         state = save_flags()
-        restore_flags(state & ~np.uint32(ALL_FLAGS))
-        # 64 words: position in the outer shape; then three addresses, one length, three steps
-        memory = stack_of_words()
-        arguments = 64 * 8
-        for k in range(3):
-            write_word(memory, arguments + (4 + k) * 8, words[14 + k])
-        task = take_next(counter)
-        while task < tasks:
-            first_row, segment = (task // segments) * per_task, task % segments
-            rest = first_row
-            for axis in range(outer - 1, -1, -1):
-                extent = words[17 + axis]
-                write_word(memory, axis * 8, rest % extent)
-                rest //= extent
-            for _ in range(first_row, min(first_row + per_task, rows)):
-                first, last = 0, length
-                base_a, base_b, base_out = words[11], words[12], words[13]
-                for axis in range(outer):
-                    position = read_word(memory, axis * 8)
-                    base_a += position * words[17 + outer + axis]
-                    base_b += position * words[17 + 2 * outer + axis]
-                    base_out += position * words[17 + 3 * outer + axis]
-                if segments > 1:
-                    lead = (base_out % 64) // size
-                    first, last = max(0, segment * chunk - lead), min(length, (segment + 1) * chunk - lead)
-                if first < last:
-                    write_word(memory, arguments, base_a + first * words[14])
-                    write_word(memory, arguments + 8, base_b + first * words[15])
-                    write_word(memory, arguments + 16, base_out + first * words[16])
-                    write_word(memory, arguments + 24, last - first)
-                    start = address(memory) + arguments
-                    call_loop(loop, start, start + 24, start + 32)
-                axis = outer - 1
-                while axis >= 0:  # the next row
-                    position = read_word(memory, axis * 8) + 1
-                    if position < words[17 + axis]:
-                        write_word(memory, axis * 8, position)
-                        break
-                    write_word(memory, axis * 8, 0)
-                    axis -= 1
-            task = take_next(counter)
+        restore_flags((state & ~np.uint32(ALL_FLAGS)) | np.uint32(INEXACT))  # raising it anew in every row would cost 40 ns each
+        run_tasks(pointer(plan), plan)
         raised[worker] = save_flags() & np.uint32(DIVIDE | INVALID)
         restore_flags(state)
     flags = 0

@@ -30,7 +30,7 @@ def integer_loop(args, dims, steps, data):
     n, (a, b, out), (step_a, step_b, step_out) = dims[0], (args[0], args[1], args[2]), (steps[0], steps[1], steps[2])
     state = save_flags()
     notes = clear
-    if n == 1 or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
+    if n <= 8 or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
         for i in range(n):
             divisor = read(pointer(b), i * step_b)
             notes = note(divisor, notes)

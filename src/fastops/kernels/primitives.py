@@ -98,6 +98,7 @@ def call_loop(typing: Any, loop: Any, arguments: Any, dimensions: Any, steps: An
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 _WINDOWS = sys.platform == "win32"
 INVALID, DIVIDE, ALL_FLAGS = (0x01, 0x04, 0x3D) if X86 else (0x10, 0x08, 0x1F) if _WINDOWS else (0x01, 0x02, 0x1F)
+INEXACT = 0x20 if X86 else 0x01 if _WINDOWS else 0x10
 OVERFLOW, UNDERFLOW = (0x08, 0x10) if X86 else (0x04, 0x02) if _WINDOWS else (0x04, 0x08)
 
 if X86:
