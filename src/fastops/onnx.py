@@ -88,8 +88,6 @@ def mod(A: ArrayLike, B: ArrayLike, *, fmod: int = 0, opset: int = 13) -> NDArra
 
 def _version_in_force(opset: int) -> int:
     try:
-        if isinstance(opset, (bool, np.bool_)):
-            raise TypeError
         return max(version for version in _VERSIONS if version <= index(opset))
     except (TypeError, ValueError):  # not an integer; no version is old enough
         raise ValueError(f"opset must be an integer of 10 or more, as Mod exists since opset 10, got {opset!r}") from None

@@ -13,6 +13,7 @@ from functools import partialmethod
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from . import real_ufuncs
 from .engine import compiler, errors, iteration, threads
@@ -20,6 +21,7 @@ from .engine.operands import (
     INPUTS,
     PLAIN_NUMBERS,
     PLAIN_SCALARS,
+    as_array,
     asked_dtype,
     broadcast_size,
     every_operand,
@@ -55,27 +57,48 @@ class Remainder:
                 return (fmod if _is_truncated(kwargs.pop("fmod")) else self)(*args, **kwargs)
             if len(kwargs) > 1 or len(args) != 2 or "out" not in kwargs:
                 return self._any("__call__", *args, **kwargs)
+            x1, x2 = args
             out = kwargs["out"]
             if type(out) is tuple and len(out) == 1:
                 out = out[0]
+        elif len(args) == 2:
+            x1, x2 = args
         elif len(args) == 3:
-            out = args[2]
-        elif len(args) != 2:
+            x1, x2, out = args
+        else:
             return self._any("__call__", *args)
-        x1, x2, served = args[0], args[1], self._served
-        size = 1  # of the result, or more
-        for x in (x1, x2):
-            if type(x) is np.ndarray and x.dtype.num in served:
-                size *= x.size
-            elif type(x) not in PLAIN_SCALARS:
-                return self._any("__call__", *args, **kwargs)
-        if not (out is None or type(out) is np.ndarray):
+        size1 = size2 = 1
+        if type(x1) is ndarray and x1.dtype.num in self._served:
+            size1 = x1.size
+        elif type(x1) not in PLAIN_SCALARS:
             return self._any("__call__", *args, **kwargs)
-        if size >= LARGE:
+        if type(x2) is ndarray and x2.dtype.num in self._served:
+            size2 = x2.size
+        elif type(x2) not in PLAIN_SCALARS:
+            return self._any("__call__", *args, **kwargs)
+        if out is not None and type(out) is not ndarray:
+            return self._any("__call__", *args, **kwargs)
+        if size1 * size2 >= LARGE and (size1 >= LARGE or size2 >= LARGE or x1.shape != x2.shape):
             result = self._large(x1, x2, out)
             if result is not None:
                 return result
-        return self._by_ufunc(errors.noted, self._real, args, kwargs)
+        # Plain operands run no Python code of others, so the ufunc may run in a context that is kept at hand: at sizes where every tenth
+        # of a microsecond counts, entering `numpy.errstate` would cost three times the ufunc.
+        run, notes = taker = errors.note_taker()
+        messages: list[str] | None = None
+        try:
+            result = run(self._real, x1, x2) if out is None else run(self._real, x1, x2, out)
+            messages = notes[:]
+        except TypeError:  # no such loop, or a fault
+            pass
+        finally:
+            notes.clear()
+            errors.idle.append(taker)
+        if messages is None:
+            return self._by_numpy("__call__", args, kwargs)
+        if messages:
+            errors.report(messages)
+        return result
 
     # --- the three ways ---
     def _large(self, x1: Any, x2: Any, out: Any) -> Any:
@@ -97,24 +120,9 @@ class Remainder:
             errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
         return plan.out
 
-    def _by_ufunc(self, noted: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """By the real ufunc or its method; if that has no loop or finds a fault, by NumPy's own, which has more loops and words the
-        fault."""
-        try:
-            result, messages = noted(function, args, kwargs)
-        except TypeError:
-            pass
-        else:
-            if messages:
-                errors.report(messages)
-            return result
-        return self._by_numpy("__call__" if function is self._real else function.__name__, args, kwargs)
-
     def _by_numpy(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result, messages = errors.noted_here(getattr(self._numpys, method), args, kwargs)
-        if messages:
-            errors.report(messages)
-        return result
+        """By NumPy's own ufunc, which has more loops, and words all errors."""
+        return errors.as_caller(getattr(self._numpys, method), args, kwargs)
 
     def _any(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Any arguments, to the ufunc or to one of its methods."""
@@ -123,15 +131,19 @@ class Remainder:
             return self._by_numpy(method, args, kwargs)
         real = self._real if method == "__call__" else getattr(self._real, method)
         if any(map(overrides, every_operand(args, kwargs))):
-            return real(*args, **kwargs)
-        args = tuple(np.asarray(x) if k in inputs and isinstance(x, (list, tuple)) else x for k, x in enumerate(args))
+            return errors.as_caller(real, args, kwargs)
+        if method != "at":
+            args = tuple(as_array(x) if k in inputs else x for k, x in enumerate(args))
         operands = [args[k] for k in inputs]
         kinds = [kind_of(x) for x in operands]
         if result_size(method, operands) >= LARGE:
             self._loop(asked_dtype(method, args, kwargs) or self._resolve(*kinds))
-        if not all(kind in (int, float) or kind.num in self._served for kind in kinds):
-            return self._by_numpy(method, args, kwargs)
-        return self._by_ufunc(errors.noted_here, real, args, kwargs)
+        if all(kind in (int, float) or kind.num in self._served for kind in kinds):
+            try:
+                return errors.as_caller(real, args, kwargs)
+            except TypeError:  # no such loop, or a fault
+                pass
+        return self._by_numpy(method, args, kwargs)
 
     # --- dtypes and their loops ---
     def _resolve(self, *kinds: Any) -> np.dtype[Any] | None:

@@ -1,7 +1,8 @@
 """From floating-point flags to NumPy's warnings and errors, at the line of the caller.
 
-NumPy's C code warns at the Python line that called it, which for a dispatcher would be a line of fastops. So a ufunc runs under a
-`numpy.errstate` that only takes notes, and what is noted is then reported under the caller's own.
+NumPy's C code warns at the Python line that called it, which for a dispatcher would be a line of fastops. There are two ways out: run the
+ufunc under a `numpy.errstate` that only takes notes and report those under the caller's own (`note_taker`: fast, for plain operands), or
+run it in the caller's name (`as_caller`: for everything else).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import contextvars
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,33 +27,25 @@ class _Notes(list[str]):
         self.append(text.removeprefix("Warning: ").rstrip("\n"))
 
 
-_pool: list[tuple[Callable[..., Any], _Notes]] = []
+idle: list[tuple[Callable[..., Any], _Notes]] = []  # note takers that nobody uses at the moment
 
 
-def _note_taker() -> tuple[Callable[..., Any], _Notes]:
-    notes = _Notes()
-    with np.errstate(all="log", call=notes):
-        return contextvars.copy_context().run, notes
+def note_taker() -> tuple[Callable[..., Any], _Notes]:
+    """A function that runs another in a context where NumPy's floating-point errors are only noted, and its notes. Afterwards the caller
+    reports and clears the notes and puts the pair back into `idle`.
+
+    What runs there sees the context variables of another time: it must not be Python code of others.
+    """
+    try:
+        return idle.pop()
+    except IndexError:
+        notes = _Notes()
+        with np.errstate(all="log", call=notes):
+            return contextvars.copy_context().run, notes
 
 
 def noted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Sequence[str]]:
-    """`function(*args, **kwargs)` and the messages it gave, for `report`. Only for arguments that run no Python code of others: that would
-    see the context variables of another time. Costs a tenth of a microsecond, where `numpy.errstate` costs more than one."""
-    try:
-        run, notes = taker = _pool.pop()
-    except IndexError:
-        run, notes = taker = _note_taker()
-    try:
-        result = run(function, *args, **kwargs) if kwargs else run(function, *args)
-        return result, notes[:] if notes else ()
-    finally:
-        if notes:
-            notes.clear()
-        _pool.append(taker)
-
-
-def noted_here(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Sequence[str]]:
-    """The same in the caller's own context, for any arguments."""
+    """`function(*args, **kwargs)`, for any arguments, and the messages of NumPy's floating-point errors, for `report`."""
     notes = _Notes()
     with np.errstate(all="log", call=notes):
         return function(*args, **kwargs), notes
@@ -78,7 +72,7 @@ def _call_back(mode: str, kind: str, number: int, message: str) -> None:
     receiver = np.geterrcall()
     if receiver is None:
         wanted = "log specified for {} (in {}) but no object with write method found." if mode == "log" else (
-            "python callback specified for {} (in {}) but no function found."
+            "python callback specified for {} (in  {}) but no function found."
         )  # fmt: skip
         raise NameError(wanted.format(kind, message.partition(" encountered in ")[2]))
     if mode == "call":
@@ -88,9 +82,29 @@ def _call_back(mode: str, kind: str, number: int, message: str) -> None:
 
 
 def warn(message: str) -> None:
-    """A RuntimeWarning at the innermost line outside of this package."""
-    frame, level = sys._getframe(1), 2
+    """A RuntimeWarning at the caller's line."""
+    _, level = _caller()
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
+
+
+def _caller() -> tuple[FrameType, int]:
+    """The innermost frame outside of this package, and its `stacklevel` for the function that asks."""
+    frame, level = sys._getframe(1), 1
     package = __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    return frame, level
+
+
+_call = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
+
+
+def as_caller(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """`function(*args, **kwargs)` as if it stood in the caller's line, so that what NumPy's C code warns of is seen there, once a line.
+
+    It runs in a function whose file, line and globals are those of the caller. Any code may run in it, in the caller's own context; it
+    costs a few microseconds.
+    """
+    frame, _ = _caller()
+    code = _call.replace(co_filename=frame.f_code.co_filename, co_firstlineno=frame.f_lineno, co_name=frame.f_code.co_name)
+    return FunctionType(code, frame.f_globals)(function, args, kwargs)

@@ -47,7 +47,7 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
         iterator = np.nditer((a, b, out), _FLAGS, _ACCESS, (dtype, dtype, dtype), order="K")
     except ValueError:
         return None
-    result, views = iterator.operands[2], iterator.itviews
+    result, views = iterator.operands[2], list(iterator.itviews)
     shape = views[2].shape
     longest = max(range(len(shape)), key=shape.__getitem__)
     if shape[-1] < TINY:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import errors
 from .capi import NUMBERS
 
 INPUTS = {"__call__": (0, 1), "outer": (0, 1), "at": (0, 2), "reduce": (0,), "accumulate": (0,), "reduceat": (0,)}
@@ -22,6 +23,16 @@ def kind_of(x: Any) -> Any:
         return type(x)
     dtype = getattr(x, "dtype", None)
     return dtype if isinstance(dtype, np.dtype) else np.asarray(x).dtype
+
+
+def as_array(x: Any) -> Any:
+    """A sequence, or an object that gives an array, as that array: once, for that may cost much or happen only once. Objects that want to
+    wrap the result stay, so that NumPy asks them to."""
+    if isinstance(x, (list, tuple)):
+        return np.asarray(x)
+    if isinstance(x, (np.ndarray, np.generic)) or not hasattr(type(x), "__array__") or hasattr(x, "__array_wrap__"):
+        return x
+    return errors.as_caller(np.asarray, (x,), {})
 
 
 def broadcast_size(x1: Any, x2: Any) -> int:
