@@ -502,6 +502,10 @@ def windows(shape, strides, size=64, dtype=np.int16):
 def test_input_that_overlaps_itself():
     for x in (windows((3, 2), (2, 2)), windows((2, 3), (0, 2)), windows((3,), (1,)), windows((4, 3), (4, 6)), windows((2, 2), (-2, 2), 8)):
         refuses(ValueError, "share memory.*strides", x, np.zeros(0, int), np.ones((0, *x.shape[1:]), np.int16))
+    for shape, strides in (((2**40, 2), (0, 2)), ((2**20, 2**20), (2, 2))):  # too large to look at every cell
+        x = np.lib.stride_tricks.as_strided(np.ones(2**22, np.int16), shape, strides)
+        with pytest.raises(ValueError, match=f"share memory.*{shape[0]}"):
+            scatter_div(x, [0], x[:1])
     for x in (windows((2, 3), (6, 2)), windows((3, 2), (4, 6)), windows((1, 3), (0, 2)), windows((0, 3), (0, 0)), windows((3,), (-2,), 1)):
         scatter_div(x, np.zeros(0, int), np.ones((0, *x.shape[1:]), np.int16))
 
@@ -654,6 +658,14 @@ def test_small_calls_load_no_numba():
     calls = "; ".join(f"scatter_div(np.ones((9, 9), {name!r}), [1, 2], np.ones((2, 9), {name!r}))" for name in DTYPES if name != "bfloat16")
     code = f"import sys, numpy as np; from fastops.scatter import scatter_div; {calls}; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+def test_compiles_where_numpy_would_take_long(monkeypatch):
+    monkeypatch.setattr(scatter, "_kernels", {})
+    for dtype, rows, size in (("f4", 9_999, 9_999), ("i4", 400, 9_999), (BFLOAT16, 400, 9_999)):
+        assert scatter._kernel(np.dtype(dtype), rows, size) is None
+    for dtype, rows, size in (("f4", 10_000, 10_000), ("f8", 1, 10_000), ("i4", 600, 600), (BFLOAT16, 600, 600)):
+        assert scatter._kernel(np.dtype(dtype), rows, size) is not None
 
 
 @each_dtype

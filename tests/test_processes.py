@@ -1,0 +1,382 @@
+"""What only a process of its own can show: what import loads, caches, missing Numba, forks, threading layers, other processors."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import fastops
+
+SOURCE = Path(fastops.__file__).resolve().parent
+
+
+def available(layer):
+    if layer == "tbb":  # by the package, whose library is off the loader's path
+        from fastops.engine import threads
+
+        threads._load_tbb()
+    try:
+        import_module(f"numba.np.ufunc.{layer}pool")
+    except ImportError:
+        return False
+    return True
+
+
+LAYERS = ["default", "workqueue", *(layer for layer in ("omp", "tbb") if available(layer))]
+each_layer = pytest.mark.parametrize("layer", LAYERS)
+
+
+def run(code, *flags, timeout=120, path=None, **environment):
+    """Standard output of a Python process; it fails where the process does, and shows why. A variable of None is unset."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "OMP_", "PYTHONW"))}
+    env |= {"PYTHONPATH": str(path)} if path else {}
+    for name, value in environment.items():
+        env.pop(name, None)
+        if value is not None:
+            env[name] = str(value)
+    done = subprocess.run([sys.executable, *flags, "-c", code], env=env, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}"
+    return done.stdout.split()
+
+
+LARGE_CALLS = """
+import os, sys, warnings
+import numpy as np
+import fastops
+from fastops.engine import iteration, threads
+threads.limit = lambda: 2
+driven, drive = [], iteration.drive
+iteration.drive = lambda *args: driven.append(1) or drive(*args)
+x, y = np.random.default_rng(0).normal(size=(2, 300_000))
+i, j = np.random.default_rng(0).integers(1, 2**31, (2, 300_000), np.int32)
+want, want_integers = np.fmod(x, y), np.remainder(i, j)
+def right():
+    return np.array_equal(fastops.fmod(x, y), want) and np.array_equal(fastops.mod(i, j), want_integers)
+"""
+
+FORK = """
+def in_child(call):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(0 if call() else 1)
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+
+# --- import -------------------------------------------------------------------------------------------------------------------------------
+def test_import_loads_nothing_heavy():
+    loaded = run("import numpy, sys; before = set(sys.modules); import fastops; print(*set(sys.modules) - before)")
+    heavy = {"numba", "llvmlite", "onnx", "dask", "ml_dtypes", "pandas", "xarray", "tqdm", "tbb"}
+    assert not heavy & {module.partition(".")[0] for module in loaded}
+    assert "fastops.ufuncs" in loaded
+    assert len(loaded) < 60
+
+
+def test_small_calls_load_no_numba():
+    code = "import sys, numpy as np, fastops; fastops.mod(np.arange(9_999), 7); fastops.fmod(7.5, 2); print('numba' in sys.modules)"
+    assert run(code) == ["False"]
+
+
+def test_import_and_calls_are_clean_with_warnings_as_errors():
+    run("import fastops", "-W", "error", "-X", "dev")
+    assert run(LARGE_CALLS + "print(right())", "-W", "error") == ["True"]
+
+
+def test_bfloat16_is_served_when_ml_dtypes_comes_later():
+    code = """
+import numpy as np, fastops
+fastops.mod(np.arange(20_000), 7)
+import ml_dtypes
+zeros = np.zeros(20_000, ml_dtypes.bfloat16)
+print(np.signbit(fastops.mod(zeros, ml_dtypes.bfloat16(-1))).all(), np.signbit(fastops.mod(zeros[:3], ml_dtypes.bfloat16(-1))).all())
+"""
+    assert run(code) == ["True", "True"]
+
+
+# --- caches -------------------------------------------------------------------------------------------------------------------------------
+REPORT = """
+from fastops.engine import compiler
+print(right(), len(driven), *(f"{made.name}:{made.from_cache}" for made in compiler.compiled()))
+"""
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A cache folder of its own, filled by a first process."""
+    folder = tmp_path_factory.mktemp("cache")
+    first = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=folder)
+    assert first[:2] == ["True", "2"]
+    assert sorted(first[2:]) == ["drive_tasks:False", "fmod_float64:False", "remainder_int32:False"]
+    return folder
+
+
+def test_second_process_compiles_nothing(warm):
+    second = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=warm)
+    assert second[:2] == ["True", "2"]
+    assert sorted(second[2:]) == ["drive_tasks:True", "fmod_float64:True", "remainder_int32:True"]
+
+
+def test_another_processor_compiles_anew(warm):
+    """Its code is not the first one's, also from the same folder."""
+    other = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=warm, NUMBA_CPU_NAME="generic")
+    assert other[0] == "True"
+    assert all(entry.endswith("False") for entry in other[2:])
+
+
+@pytest.mark.parametrize("damage", ["index", "code", "both", "truncated", "empty"])
+def test_damaged_cache(warm, tmp_path, damage):
+    files = [file for file in warm.rglob("*") if file.suffix in (".nbi", ".nbc")]
+    assert len(files) >= 6
+    for file in files:
+        content = file.read_bytes()
+        if damage == "both" or (damage == "index" and file.suffix == ".nbi") or (damage == "code" and file.suffix == ".nbc"):
+            content = b"garbage" * 100
+        elif damage in ("truncated", "empty"):
+            content = content[: len(content) // 2] if damage == "truncated" else b""
+        copy = tmp_path / file.relative_to(warm)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content)
+    assert run(LARGE_CALLS + "print(right())", "-W", "error", NUMBA_CACHE_DIR=tmp_path) == ["True"]
+
+
+def test_no_place_for_a_cache(tmp_path):
+    """The package in an archive, no home, and a cache folder that cannot be made."""
+    archive = tmp_path / "package.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file in SOURCE.rglob("*.py"):
+            packed.write(file, file.relative_to(SOURCE.parent))
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    code = LARGE_CALLS + "print(right(), len(driven), 'package.zip' in fastops.__file__)"
+    environment = {"HOME": blocked / "home", "XDG_CACHE_HOME": blocked / "cache"}
+    assert run(code, "-W", "error", path=archive, NUMBA_CACHE_DIR=blocked / "cache", **environment) == ["True", "2", "True"]
+    assert run(code, "-W", "error", path=archive, **environment) == ["True", "2", "True"]
+
+
+def test_two_processes_fill_one_cache_at_once(tmp_path):
+    code = LARGE_CALLS + "print(right())"
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        assert [process.communicate(timeout=200)[0].split() for process in both] == [["True"], ["True"]]
+    finally:
+        for process in both:
+            process.kill()
+    third = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=tmp_path)
+    assert third[0] == "True"
+    assert all(entry.endswith("True") for entry in third[2:])
+
+
+# --- no Numba -----------------------------------------------------------------------------------------------------------------------------
+NO_NUMBA = """
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    results = [right(), right(), np.array_equal(fastops.mod.outer(i[:200], j[:200]), np.remainder.outer(i[:200], j[:200]))]
+    results += [fastops.mod(7, 4) == 3, fastops.fmod(-7, 4) == -3]
+    out = np.empty_like(x)
+    results.append(fastops.fmod(x, y, out=out) is out and np.array_equal(out, want))
+    zeros = fastops.mod(i, 0)
+kinds = [entry.category.__name__ for entry in caught]
+print(all(results), len(driven), *kinds)
+print(str(caught[0].message).replace(" ", "_"))
+"""
+
+
+def test_missing_numba_is_one_warning_and_numpys_results():
+    words = run("import sys; sys.modules['numba'] = None" + LARGE_CALLS + NO_NUMBA)
+    assert words[:4] == ["True", "0", "RuntimeWarning", "RuntimeWarning"]  # the second one for the division by zero
+    assert len(words) == 5
+    assert "numba" in words[4].lower()
+    assert "Error" in words[4]
+
+
+def test_broken_numba_is_one_warning_and_numpys_results(tmp_path):
+    (tmp_path / "numba.py").write_text("raise OSError('libsvml is not there')")
+    words = run(LARGE_CALLS + NO_NUMBA, path=f"{tmp_path}{os.pathsep}{SOURCE.parent}")
+    assert words[:4] == ["True", "0", "RuntimeWarning", "RuntimeWarning"]
+    assert len(words) == 5
+    assert "libsvml_is_not_there" in words[4]
+
+
+def test_disabled_jit_is_one_warning_and_numpys_results():
+    words = run(LARGE_CALLS + NO_NUMBA, NUMBA_DISABLE_JIT=1)
+    assert words[:4] == ["True", "0", "RuntimeWarning", "RuntimeWarning"]
+    assert len(words) == 5
+    assert "NUMBA_DISABLE_JIT" in words[4]
+
+
+def test_the_warning_of_missing_numba_points_at_the_caller():
+    code = """
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    fastops.mod(i, j)
+print(caught[0].filename)
+"""
+    assert run("import sys; sys.modules['numba'] = None" + LARGE_CALLS + code) == ["<string>"]
+
+
+# --- forks and threads --------------------------------------------------------------------------------------------------------------------
+def layer_of(layer):
+    return {} if layer == "default" else {"NUMBA_THREADING_LAYER": layer}
+
+
+@each_layer
+def test_the_chosen_layer_is_taken(layer):
+    words = run(LARGE_CALLS + "print(right(), len(driven)); import numba; print(numba.threading_layer())", **layer_of(layer))
+    assert words[:2] == ["True", "2"]
+    assert words[2] == layer or (layer == "default" and words[2] in LAYERS)
+
+
+@each_layer
+def test_fork_after_a_parallel_call(layer):
+    code = LARGE_CALLS + FORK + "print(right(), in_child(right), in_child(lambda: in_child(right) == 0), right(), in_child(right))"
+    assert run(code, timeout=60, **layer_of(layer)) == ["True", "0", "0", "True", "0"]
+
+
+@each_layer
+def test_fork_before_any_parallel_call(layer):
+    code = LARGE_CALLS + FORK + "fastops.mod(i[:20_000], 7); print(in_child(right), right(), in_child(right))"
+    assert run(code, timeout=60, **layer_of(layer)) == ["0", "True", "0"]
+
+
+@each_layer
+def test_fork_while_another_thread_computes(layer):
+    code = LARGE_CALLS + FORK + """
+import threading
+stop = threading.Event()
+assert right()
+def work():
+    while not stop.is_set():
+        assert right()
+thread = threading.Thread(target=work)
+thread.start()
+codes = [in_child(right) for _ in range(3)]
+stop.set()
+thread.join()
+print(*codes, right())
+"""
+    assert run(code, timeout=90, **layer_of(layer))[-4:] == ["0", "0", "0", "True"]  # before it TBB may say that it could not pause
+
+
+@each_layer
+def test_pool_by_fork(layer):
+    code = LARGE_CALLS + """
+import multiprocessing
+print(right())
+def part(k):
+    return np.array_equal(fastops.fmod(x[k:], y[k:]), want[k:])
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(*pool.map(part, range(4)))
+"""
+    assert run(code, timeout=60, **layer_of(layer)) == ["True"] * 5
+
+
+@each_layer
+def test_two_threads_at_once(layer):
+    """The first calls of a process among them."""
+    code = LARGE_CALLS + """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+barrier = threading.Barrier(4)
+def work(k):
+    barrier.wait()
+    return all(right() for _ in range(15))
+with ThreadPoolExecutor(4) as pool:
+    print(*pool.map(work, range(4)), len(driven) > 0)
+"""
+    assert run(code, timeout=90, **layer_of(layer)) == ["True"] * 5
+
+
+def test_a_layer_that_is_not_there_gives_right_results():
+    for layer in ("tbb", "nonsense"):
+        code = "import sys; sys.modules['numba.np.ufunc.tbbpool'] = None" + LARGE_CALLS + """
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    print(right())
+"""
+        assert run(code, NUMBA_THREADING_LAYER=layer) == ["True"]
+
+
+def test_spawned_processes():
+    code = """
+import multiprocessing, functools, numpy as np, fastops
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(*(np.array_equal(r, np.arange(20_000) % 7) for r in pool.starmap(fastops.mod, [(np.arange(20_000), 7)] * 2)))
+"""
+    assert run(code, timeout=90) == ["True", "True"]
+
+
+def test_one_processor_and_one_thread_run_serially():
+    code = LARGE_CALLS.replace("threads.limit = lambda: 2", "") + "print(right(), len(driven), threads.limit())"
+    assert run(code, NUMBA_NUM_THREADS=1) == ["True", "0", "1"]
+    if hasattr(os, "sched_setaffinity"):
+        pinned = "import os; os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])" + code
+        assert run(pinned) == ["True", "0", "1"]
+
+
+def test_environment_and_numbas_settings_are_left_alone():
+    code = """
+import os, numba
+before = dict(os.environ), {k: v for k, v in vars(numba.config).items() if k.isupper()}, numba.get_num_threads()
+""" + LARGE_CALLS + """
+assert right() and driven
+print(before == (dict(os.environ), {k: v for k, v in vars(numba.config).items() if k.isupper()}, numba.get_num_threads()))
+"""
+    assert run(code) == ["True"]
+
+
+def test_a_users_own_numba_threads_go_on():
+    code = """
+import numba, numpy as np
+@numba.njit(parallel=True)
+def total(x):
+    s = 0.0
+    for k in numba.prange(x.size):
+        s += x[k]
+    return s
+before = total(np.ones(1000))
+""" + LARGE_CALLS + "print(before, right(), total(np.ones(1000)), right())"
+    assert run(code) == ["1000.0", "True", "1000.0", "True"]
+
+
+# --- processors ---------------------------------------------------------------------------------------------------------------------------
+DIGEST = """
+import hashlib, sys
+import numpy as np
+sys.path.insert(0, {tests!r})
+import conftest
+from fastops.engine import compiler
+np.seterr(all="ignore")
+for name, (operation, twin) in conftest.OPERATIONS.items():
+    for label, dtype in conftest.DTYPES.items():
+        digest, loop = hashlib.sha256(), operation._loop(dtype)
+        edges = conftest.EDGE_VALUES[label]
+        random = [conftest.random_bits(dtype, 50_000, seed) for seed in range(4)]
+        for x1, x2 in (conftest.pairs(dtype), random[:2], random[2:]):
+            result = operation(x1, x2)
+            conftest.assert_same_bits(result, conftest.oracle(name, x1, x2))
+            digest.update(result.tobytes())
+        for edge in edges:
+            digest.update(operation(edges, edge).tobytes() + operation(edge, edges).tobytes())
+        print(name, label, digest.hexdigest()[:12])
+print(*sorted(compiler.features().items()))
+"""
+
+
+def test_generic_processor_gives_the_same_bits():
+    code = DIGEST.format(tests=str(Path(__file__).resolve().parent))
+    host, generic = run(code, timeout=300), run(code, timeout=300, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+    assert host[:72] == generic[:72]
+    assert len({*host[2:72:3]}) == 24
+    if "x86" in os.uname().machine:
+        assert "".join(generic[72:]).count("False") == 2
