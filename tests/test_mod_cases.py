@@ -59,7 +59,6 @@ ROWS = json.loads((Path(__file__).parent / "data" / "mod.json").read_text(encodi
 CASES = [_case(**row) for row in ROWS]
 IDS = [f"{k}-{row['op']}-{row['dtype']}-{row['source'].partition(' ')[0]}" for k, row in enumerate(ROWS)]
 each_case = pytest.mark.parametrize("case", CASES, ids=IDS)
-each_size = pytest.mark.parametrize("many", [False, True], ids=["as given", "many"])
 
 
 # --- layouts and outputs ------------------------------------------------------------------------------------------------------------------
@@ -112,19 +111,26 @@ def test_noted_warnings_are_those_of_the_contract():
         assert case.warnings(case.a, case.b) == [(RuntimeWarning, text) for text in re.findall(r"'([\w ]+ encountered in \w+)'", case.note)]
 
 
-@each_size
-@each_case
-def test_by_the_ufunc(case, many):
-    times = -(-MANY // case.a.size) if many else 1
-    _check_everywhere(case, *(np.tile(x, times) for x in (case.a, case.b, case.expected)))
+def _many(case):
+    times = -(-MANY // case.a.size)
+    return np.tile(case.a, times), np.tile(case.b, times), np.tile(case.expected, times)
 
 
-@each_size
 @each_case
-def test_in_parallel(case, many):
-    times = -(-MANY // case.a.size) if many else 1
-    with in_parallel(must=case.a.dtype == case.b.dtype):  # operands of two dtypes are the ufunc's to convert
-        _check_everywhere(case, *(np.tile(x, times) for x in (case.a, case.b, case.expected)))
+def test_as_given(case):
+    _check_everywhere(case, case.a, case.b, case.expected)
+
+
+@each_case
+def test_many(case):
+    _check_everywhere(case, *_many(case))
+
+
+@pytest.mark.parametrize("chunk", [None, 128], ids=["large chunks", "small chunks"])
+@each_case
+def test_in_parallel(case, chunk):
+    with in_parallel(chunk, must=case.a.dtype == case.b.dtype):  # operands of two dtypes are the ufunc's to convert
+        _check_everywhere(case, *_many(case))
 
 
 @each_case

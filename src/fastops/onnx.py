@@ -109,7 +109,7 @@ except ImportError as error:
 else:
     _missing = None
 
-    class Mod(OpRun):  # type: ignore[misc]
+    class Mod(OpRun):
         """Mod for `onnx.reference.ReferenceEvaluator`, by the rules of `mod` and the operator set of the model.
 
         >>> import numpy as np
@@ -135,7 +135,7 @@ else:
             opset = self.run_params["opsets"][self.onnx_node.domain]
             return (mod(A, B, fmod=0 if fmod is None else fmod, opset=opset),)
 
-    class _Evaluator(ReferenceEvaluator):  # type: ignore[misc]
+    class _Evaluator(ReferenceEvaluator):
         """Makes the evaluators of a model's functions by its own class, without `new_ops`: so the class has to know them."""
 
         def __init__(self, proto: Any, opsets: dict[str, int] | None = None, **options: Any):
@@ -146,7 +146,7 @@ else:
             raise ValueError(f"expected {len(names)} inputs ({', '.join(names)}), got {len(inputs)}")
         return dict(zip(names, inputs, strict=True))
 
-    class _Prepared(base.BackendRep):  # type: ignore[misc]
+    class _Prepared(base.BackendRep):
         """A model that is ready to run."""
 
         def __init__(self, model: ModelProto, **options: Any):
@@ -160,7 +160,7 @@ else:
                 inputs = _by_name(self._evaluator.input_names if len(inputs) > len(self._names) else self._names, inputs)
             return tuple(self._evaluator.run(None, inputs, **options))
 
-    class Backend(base.Backend):  # type: ignore[misc]
+    class Backend(base.Backend):
         """ONNX's reference evaluator with fastops' Mod, in the functions of a model too, as a backend on the CPU.
 
         >>> import numpy as np
