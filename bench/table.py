@@ -1,8 +1,8 @@
 """The README's table of speed-ups, from the JSON that pytest-benchmark wrote.
 
-    pytest bench -m table --benchmark-json=results/bench.json
-    python bench/table.py results/bench.json                       prints the table
-    python bench/table.py results/bench.json --write README.md     puts it between the markers there
+pytest bench -m table --benchmark-json=results/bench.json
+python bench/table.py results/bench.json                       prints the table
+python bench/table.py results/bench.json --write README.md     puts it between the markers there
 """
 
 from __future__ import annotations

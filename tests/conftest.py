@@ -275,7 +275,7 @@ def compiled() -> None:
     """All loops, so that small arrays go through them too."""
     for operation in (ufuncs.remainder, ufuncs.fmod):
         for dtype in DTYPES.values():
-            assert operation._loop(dtype), f"no loop of {operation.__name__} for {dtype}"
+            assert operation.loop(dtype), f"no loop of {operation.__name__} for {dtype}"
 
 
 # --- layouts ------------------------------------------------------------------------------------------------------------------------------

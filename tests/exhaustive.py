@@ -1,8 +1,9 @@
 """All pairs of operands, by brute force: `python tests/exhaustive.py [--minutes M] [--dtypes int8 float16 …]`.
 
 Each remainder of every pair of int8, uint8, int16, uint16, float16 and bfloat16 is compared with NumPy's, to the bit (zero signs count;
-any NaN equals any NaN). bfloat16's right result is NumPy's in float32, rounded once. Divisors are taken in random order, so that a run that
-ends by its minutes has covered a random part of the pairs, which it states. Uses all processors; exits 1 if a result differs.
+any NaN equals any NaN). bfloat16's right result is NumPy's in float32, rounded once. Divisors are taken in random order, so that a run
+that ends by its minutes has covered a random part of the pairs, which it states. Uses all processors; exits 1 if a result differs.
+"""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_info_shows_what_it_promises():
 
 def test_info_lists_what_the_cache_holds(tmp_path: Path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    compile_two = "import numpy as np, fastops; fastops.fmod._loop(np.dtype('u1')); fastops.fmod._loop(np.dtype('i2'))\n"
+    compile_two = "import numpy as np, fastops; fastops.fmod.loop(np.dtype('u1')); fastops.fmod.loop(np.dtype('i2'))\n"
     before = run("info", **cache).stdout
     during = run("-c", compile_two + RUN, "info", **cache).stdout
     after = run("info", **cache).stdout

@@ -21,6 +21,8 @@ from conftest import (
     serially,
 )
 
+from fastops.engine import iteration
+
 pytestmark = pytest.mark.usefixtures("_quiet")
 
 
@@ -288,3 +290,10 @@ def test_layouts_reach_the_parallel_driver():
     for layout in {*LAYOUTS, "one element as divisor"} - by_the_ufunc:
         with in_parallel():
             OPERATIONS["remainder"][0](*operands(layout, DTYPES["int32"]))
+
+
+def test_a_plan_keeps_what_it_points_at_alive():
+    """A Python number becomes an array of which only the address goes on to the threads."""
+    plan = iteration.plan(np.arange(10_000), 7, None, np.dtype(np.int64))
+    assert [x.ctypes.data for x in plan.operands] == list(plan.addresses[:2])
+    assert plan.operands[1] == 7

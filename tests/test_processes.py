@@ -252,7 +252,10 @@ def test_fork_before_any_parallel_call(layer):
 
 @each_layer
 def test_fork_while_another_thread_computes(layer):
-    code = LARGE_CALLS + FORK + """
+    code = (
+        LARGE_CALLS
+        + FORK
+        + """
 import threading
 stop = threading.Event()
 assert right()
@@ -266,12 +269,15 @@ stop.set()
 thread.join()
 print(*codes, right())
 """
+    )
     assert run(code, timeout=300, **layer_of(layer))[-13:] == ["0"] * 12 + ["True"]  # before it TBB may say that it could not pause
 
 
 @each_layer
 def test_pool_by_fork(layer):
-    code = LARGE_CALLS + """
+    code = (
+        LARGE_CALLS
+        + """
 import multiprocessing
 print(right())
 def part(k):
@@ -279,13 +285,16 @@ def part(k):
 with multiprocessing.get_context("fork").Pool(2) as pool:
     print(*pool.map(part, range(4)))
 """
+    )
     assert run(code, timeout=60, **layer_of(layer)) == ["True"] * 5
 
 
 @each_layer
 def test_two_threads_at_once(layer):
     """The first calls of a process among them."""
-    code = LARGE_CALLS + """
+    code = (
+        LARGE_CALLS
+        + """
 import threading
 from concurrent.futures import ThreadPoolExecutor
 barrier = threading.Barrier(4)
@@ -295,16 +304,21 @@ def work(k):
 with ThreadPoolExecutor(4) as pool:
     print(*pool.map(work, range(4)), len(driven) > 0)
 """
+    )
     assert run(code, timeout=90, **layer_of(layer)) == ["True"] * 5
 
 
 def test_a_layer_that_is_not_there_gives_right_results():
     for layer in ("tbb", "nonsense"):
-        code = "import sys; sys.modules['numba.np.ufunc.tbbpool'] = None" + LARGE_CALLS + """
+        code = (
+            "import sys; sys.modules['numba.np.ufunc.tbbpool'] = None"
+            + LARGE_CALLS
+            + """
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     print(right())
 """
+        )
         assert run(code, NUMBA_THREADING_LAYER=layer) == ["True"]
 
 
@@ -327,18 +341,23 @@ def test_one_processor_and_one_thread_run_serially():
 
 
 def test_environment_and_numbas_settings_are_left_alone():
-    code = """
+    code = (
+        """
 import os, numba
 before = dict(os.environ), {k: v for k, v in vars(numba.config).items() if k.isupper()}, numba.get_num_threads()
-""" + LARGE_CALLS + """
+"""
+        + LARGE_CALLS
+        + """
 assert right() and driven
 print(before == (dict(os.environ), {k: v for k, v in vars(numba.config).items() if k.isupper()}, numba.get_num_threads()))
 """
+    )
     assert run(code) == ["True"]
 
 
 def test_a_users_own_numba_threads_go_on():
-    code = """
+    code = (
+        """
 import numba, numpy as np
 @numba.njit(parallel=True)
 def total(x):
@@ -347,7 +366,10 @@ def total(x):
         s += x[k]
     return s
 before = total(np.ones(1000))
-""" + LARGE_CALLS + "print(before, right(), total(np.ones(1000)), right())"
+"""
+        + LARGE_CALLS
+        + "print(before, right(), total(np.ones(1000)), right())"
+    )
     assert run(code) == ["1000.0", "True", "1000.0", "True"]
 
 
@@ -361,7 +383,7 @@ from fastops.engine import compiler
 np.seterr(all="ignore")
 for name, (operation, twin) in conftest.OPERATIONS.items():
     for label, dtype in conftest.DTYPES.items():
-        digest, loop = hashlib.sha256(), operation._loop(dtype)
+        digest, loop = hashlib.sha256(), operation.loop(dtype)
         edges = conftest.EDGE_VALUES[label]
         random = [conftest.random_bits(dtype, 50_000, seed) for seed in range(4)]
         for x1, x2 in (conftest.pairs(dtype), random[:2], random[2:]):
@@ -379,6 +401,6 @@ def test_generic_processor_gives_the_same_bits():
     code = DIGEST.format(tests=str(Path(__file__).resolve().parent))
     host, generic = run(code, timeout=300), run(code, timeout=300, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
     assert host[:72] == generic[:72]
-    assert len({*host[2:72:3]}) == 24
+    assert len({*host[2:72:3]}) == 20  # 24, but both remainders of unsigned integers are the same
     if "x86" in os.uname().machine:
         assert "".join(generic[72:]).count("False") == 2

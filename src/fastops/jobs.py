@@ -176,13 +176,13 @@ def compile_loops(jobs: Iterable[Job]) -> None:
     for loop in progress(["driver", *loops], "compiling", 1 + len(loops)):
         name, _, dtype = loop.partition(" ")
         if name == "driver":
-            iteration._driver()
+            iteration.driver()
         elif name == "scatter_div":  # compiles for operands that are worth it
             ones = np.ones((1, scatter.LARGE), dtype)
             scatter.scatter_div(ones, [0], ones.copy())
         else:
             kind = importlib.import_module("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
-            getattr(fastops, name)._loop(np.dtype(kind))
+            getattr(fastops, name).loop(np.dtype(kind))
 
 
 def same_bits(results: Arrays, expected: Arrays) -> bool:

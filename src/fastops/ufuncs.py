@@ -33,7 +33,7 @@ from .engine.operands import (
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 
-# Nanoseconds that an element costs one thread, about: what `threads.team` weighs. Measured by bench/, array by array; 1 for the rest.
+# Nanoseconds that an element costs one thread, about: what `threads.Team` weighs. Measured by bench/, array by array; 1 for the rest.
 COST = {np.dtype(name): cost for name, cost in
         {"int8": 0.25, "uint8": 0.2, "int16": 0.3, "uint16": 0.2, "int32": 0.6, "uint32": 0.4, "uint64": 0.6}.items()}  # fmt: skip
 
@@ -85,17 +85,12 @@ class Remainder:
         # Plain operands run no Python code of others, so the ufunc may run in a context that is kept at hand: at sizes where every tenth
         # of a microsecond counts, entering `numpy.errstate` would cost three times the ufunc.
         run, notes = taker = errors.note_taker()
-        messages: list[str] | None = None
         try:
             result = run(self._real, x1, x2) if out is None else run(self._real, x1, x2, out)
-            messages = notes[:]
-        except TypeError:  # no such loop, or a fault
-            pass
+            messages = notes[:] if notes else None
         finally:
             notes.clear()
             errors.idle.append(taker)
-        if messages is None:
-            return self._by_numpy("__call__", args, kwargs)
         if messages:
             errors.report(messages)
         return result
@@ -106,13 +101,13 @@ class Remainder:
         case."""
         size = broadcast_size(x1, x2)
         dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
-        loop = self._loop(dtype)
+        loop = self.loop(dtype)
         if dtype is None or not loop or not threads.worthwhile(work := size * COST.get(dtype, 1.0)):
             return None
         plan = iteration.plan(x1, x2, out, dtype)
         if plan is None:
             return None
-        with threads.team(work) as workers:
+        with threads.Team(work) as workers:
             if workers < 2:
                 return None
             raised = iteration.drive(plan, loop, workers)
@@ -121,7 +116,7 @@ class Remainder:
         return plan.out
 
     def _by_numpy(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """By NumPy's own ufunc, which has more loops, and words all errors."""
+        """By NumPy's own ufunc, which has all the loops."""
         return errors.as_caller(getattr(self._numpys, method), args, kwargs)
 
     def _any(self, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -136,13 +131,14 @@ class Remainder:
             args = tuple(as_array(x) if k in inputs else x for k, x in enumerate(args))
         operands = [args[k] for k in inputs]
         kinds = [kind_of(x) for x in operands]
+        asked = asked_dtype(method, args, kwargs)
+        dtypes = [kind for kind in (*kinds, asked) if isinstance(kind, np.dtype)]
         if result_size(method, operands) >= LARGE:
-            self._loop(asked_dtype(method, args, kwargs) or self._resolve(*kinds))
-        if all(kind in (int, float) or kind.num in self._served for kind in kinds):
-            try:
-                return errors.as_caller(real, args, kwargs)
-            except TypeError:  # no such loop, or a fault
-                pass
+            self.loop(asked or self._resolve(*kinds))
+        for dtype in filter(real_ufuncs.is_bfloat16, dtypes):
+            self.loop(dtype)  # of any size: ml_dtypes' own loops lose the sign of zero, and the warnings
+        if all(dtype.num in self._served for dtype in dtypes):
+            return errors.as_caller(real, args, kwargs)
         return self._by_numpy(method, args, kwargs)
 
     # --- dtypes and their loops ---
@@ -155,7 +151,7 @@ class Remainder:
                 self._resolved[kinds] = None
         return self._resolved[kinds]
 
-    def _loop(self, dtype: np.dtype[Any] | None) -> int:
+    def loop(self, dtype: np.dtype[Any] | None) -> int:
         """The address of the compiled loop, which from now on the real ufunc runs too; 0 if there is none."""
         if dtype is None or not real_ufuncs.is_accelerated(dtype):
             return 0

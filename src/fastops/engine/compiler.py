@@ -11,6 +11,7 @@ fastops' sources, of Numba's and LLVM's versions and of the processor.
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from . import errors
 
 
 class Unavailable(Exception):
-    """No compiled code can be had in this process; the text says why."""
+    """No compiled code can be had in this process; the text says why. Without a text: not at this moment."""
 
 
 class Compiled(NamedTuple):
@@ -37,13 +38,16 @@ class Compiled(NamedTuple):
 
 _lock = threading.RLock()
 _made: dict[str, Compiled] = {}
+_compiling: list[str] = []
 _reason: str | None = None
 
 
-def renew_lock_after_fork() -> None:
-    """In a forked child: the lock may be held by a thread that is not there."""
-    global _lock
+def after_fork_in_child() -> None:
+    """Locks may be held by threads that are not there; where one of them was compiling, LLVM is left in the middle of it."""
+    global _lock, _reason
     _lock = threading.RLock()
+    if _compiling:
+        _reason = "this process was forked while another thread was compiling"
 
 
 def compiled() -> list[Compiled]:
@@ -55,6 +59,8 @@ def numba() -> Any:
     """The numba module, ready to compile; otherwise `Unavailable`."""
     global _reason
     if _reason is None:
+        if getattr(getattr(sys.modules.get("numba"), "__spec__", None), "_initializing", False):
+            raise Unavailable  # called from a signal handler, a finalizer or another thread while Numba is being imported
         try:
             import numba as module
 
@@ -70,7 +76,8 @@ def numba() -> Any:
 @cache
 def warn_unavailable(reason: str) -> None:
     """Once for each reason."""
-    errors.warn(f"fastops runs NumPy's own loops, for Numba cannot be used here: {reason}")
+    if reason:
+        errors.warn(f"fastops runs NumPy's own loops, for Numba cannot be used here: {reason}")
 
 
 @cache
@@ -130,11 +137,16 @@ def _specialise(template: Callable[..., Any], names: Mapping[str, Any], name: st
 
 def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
     """Compile with the cache, or without where it cannot be used: no writable folder, a full disk, damaged files."""
+    if _compiling:
+        raise Unavailable  # the lock is this thread's own: called from a signal handler or a finalizer in the middle of compiling
     start = time.perf_counter()
+    _compiling.append(name)
     try:
         function = compile(True)
     except Exception:
         function = compile(False)
+    finally:
+        _compiling.remove(name)
     hits = function.cache_hits if hasattr(function, "cache_hits") else sum(function.stats.cache_hits.values())
     made = Compiled(function, getattr(function, "address", 0), name, hits > 0, time.perf_counter() - start)
     _made[name] = made

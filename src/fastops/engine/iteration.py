@@ -28,6 +28,7 @@ class Plan(NamedTuple):
     """Operands and output as a stack of equal loops: outer `shape`, loop length, and for each operand address, outer strides and step."""
 
     out: np.ndarray[Any, Any]
+    operands: tuple[np.ndarray[Any, Any], ...]  # kept alive, for only their addresses go on
     shape: tuple[int, ...]
     length: int
     addresses: tuple[int, ...]
@@ -43,6 +44,9 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
     a, b = _operand(x1, dtype), _operand(x2, dtype)
     if a is None or b is None or not (out is None or _is_simple_output(out, a, b)):
         return None
+    arrays = [x for x in (a, b) if x.ndim]
+    if out is None and all(x.flags.fnc and x.shape == arrays[0].shape for x in arrays):
+        out = np.empty(arrays[0].shape, dtype, order="F")  # as the ufunc; the iterator gives other strides to axes of one element
     try:
         iterator = np.nditer((a, b, out), _FLAGS, _ACCESS, (dtype, dtype, dtype), order="K")
     except ValueError:
@@ -56,6 +60,7 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
         return None
     return Plan(
         result,
+        (a, b),
         shape[:-1],
         shape[-1],
         tuple(view.__array_interface__["data"][0] for view in views),
@@ -108,14 +113,14 @@ def _words(plan: Plan, loop: int) -> list[int]:
 
 
 @cache
-def _driver() -> Any:
+def driver() -> Any:
     threads.launch()  # a cached parallel function must not be loaded before: Numba ends the process
-    from ..kernels import driver
+    from ..kernels import driver as kernel
 
     word = compiler.numba().types.intp
-    return compiler.function(driver.drive_tasks, {}, "drive_tasks", word(word[::1], word), parallel=True).function
+    return compiler.function(kernel.drive_tasks, {}, "drive_tasks", word(word[::1], word), parallel=True).function
 
 
 def drive(plan: Plan, loop: int, workers: int) -> int:
     """Run the inner loop at the address `loop` over a plan by `workers` threads; the floating-point flags that it raised."""
-    return int(_driver()(np.array(_words(plan, loop), np.intp), workers))
+    return int(driver()(np.array(_words(plan, loop), np.intp), workers))

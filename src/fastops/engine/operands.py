@@ -71,13 +71,14 @@ def overrides(x: object) -> bool:
 
 
 def asked_dtype(method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> np.dtype[Any] | None:
-    """The dtype of the loop that `dtype` or `signature` asks for."""
+    """The dtype of the loop that `dtype` or `signature` asks for: None if neither does, object if it takes NumPy to tell."""
     place = _DTYPE_PLACE.get(method, len(args))
     asked = kwargs.get("dtype", args[place] if place < len(args) else None)
     signature = kwargs.get("signature", kwargs.get("sig"))
+    if asked is None and signature is not None:
+        kinds = {*signature} - {"-", ">", None} if isinstance(signature, (str, tuple)) else ()
+        asked = kinds.pop() if len(kinds) == 1 else object
     try:
-        if asked is None and signature:
-            asked = signature[-1]
         return None if asked is None else np.dtype(asked)
-    except TypeError:  # NumPy will say so
-        return None
+    except TypeError:
+        return np.dtype(object)

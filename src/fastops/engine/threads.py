@@ -10,22 +10,24 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
-from . import compiler
+from . import compiler, errors
 
 WORTHWHILE = 40_000.0  # nanoseconds of work per thread below which starting threads costs more than it saves
 
 _launched_in: int | None = None  # the process that launched Numba's threads
+_layer = ""  # what it launched; "" if it could not
+_callers: set[int] = set()  # the Python threads that have run a team
+_orphaned = False  # forked from a process in which another Python thread had: Numba's threads may be beyond repair
 _one_caller = threading.Lock()  # for the layer that serves one Python thread at a time
 
 
 def after_fork_in_child() -> None:
-    global _one_caller
+    global _one_caller, _orphaned
     _one_caller = threading.Lock()
-    compiler.renew_lock_after_fork()
+    _orphaned = _orphaned or not _callers <= {threading.get_ident()}
+    compiler.after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):
@@ -51,17 +53,21 @@ def _load_tbb() -> None:
 
 
 def launch() -> str:
-    """Launch Numba's threads if nobody has, and name their layer: "tbb", "omp" or "workqueue"."""
-    global _launched_in
-    numba = compiler.numba()
+    """Launch Numba's threads if nobody has, and name their layer: "tbb", "omp" or "workqueue"; "" where there is none to be had."""
+    global _launched_in, _layer
     if _launched_in is None:
+        numba = compiler.numba()
         from numba.np.ufunc.parallel import _launch_threads
 
-        if str(numba.config.THREADING_LAYER).lower() == "default":
+        if str(numba.config.THREADING_LAYER).lower() in ("default", "tbb", "safe", "threadsafe", "forksafe"):
             _load_tbb()
-        _launch_threads()
+        try:
+            _launch_threads()
+            _layer = str(numba.threading_layer())
+        except Exception as error:  # such as a layer that was asked for and is not there
+            errors.warn(f"fastops runs on one thread, for Numba cannot launch its threads: {error}")
         _launched_in = os.getpid()
-    return str(numba.threading_layer())
+    return _layer
 
 
 @cache
@@ -100,23 +106,27 @@ def worthwhile(work: float) -> bool:
     return work >= 2 * WORTHWHILE
 
 
-@contextmanager
-def team(work: float) -> Iterator[int]:
-    """Threads for `work` nanoseconds of one core; 1 means: run serially, touch no parallel code.
+class Team:
+    """`with Team(work) as threads`: threads for `work` nanoseconds of one core; 1 means: run serially, touch no parallel code.
 
-    Serial where it does not pay; in a child forked after GNU OpenMP was started, which cannot use it; and in a second Python thread on the
-    workqueue layer, which ends a process that it is entered twice.
+    Serial where it does not pay; where Numba has no threads; in a child forked after GNU OpenMP was started, which cannot use it, or after
+    another Python thread ran a team, which TBB does not survive; and in a second Python thread at a time on the workqueue layer, which ends
+    a process that it is entered twice.
     """
-    layer = launch()
-    threads = min(limit(), int(work / WORTHWHILE))
-    if threads < 2 or (layer == "omp" and os.getpid() != _launched_in):
-        yield 1
-    elif layer != "workqueue":
-        yield threads
-    elif _one_caller.acquire(blocking=False):
-        try:
-            yield threads
-        finally:
+
+    def __init__(self, work: float):
+        layer = launch()
+        self.threads, self.alone = 1, layer == "workqueue"
+        if layer and not _orphaned and not (layer == "omp" and os.getpid() != _launched_in):
+            self.threads = max(1, min(limit(), int(work / WORTHWHILE)))
+
+    def __enter__(self) -> int:
+        if self.threads > 1 and self.alone and not _one_caller.acquire(blocking=False):
+            self.threads = 1
+        if self.threads > 1:
+            _callers.add(threading.get_ident())
+        return self.threads
+
+    def __exit__(self, *raised: object) -> None:
+        if self.threads > 1 and self.alone:
             _one_caller.release()
-    else:
-        yield 1

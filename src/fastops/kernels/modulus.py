@@ -156,8 +156,11 @@ class Reduction:
             return fused_multiply_add(q * -1.0, s, r)
         if self.significand < 53:
             return r - q * s
+        huge = r >= 2.0**1000  # q, if rounded up, times s might be infinite
+        scale, back = where(huge, r.constant(2.0**-64), 1.0), where(huge, r.constant(2.0**64), 1.0)
+        r, s = r * scale, s * scale
         high = (s.as_bits() & (2**64 - 2**26)).as_float(DOUBLE)
-        return (r - q * high) - q * (s - high)
+        return ((r - q * high) - q * (s - high)) * back
 
     def step(self, r: Lane, s: Lane) -> Lane:
         q = round_to_integer(r / s)
