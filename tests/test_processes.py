@@ -6,6 +6,7 @@ import sys
 import zipfile
 from importlib import import_module
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -404,3 +405,75 @@ def test_generic_processor_gives_the_same_bits():
     assert len({*host[2:72:3]}) == 20  # 24, but both remainders of unsigned integers are the same
     if "x86" in os.uname().machine:
         assert "".join(generic[72:]).count("False") == 2
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.15])
+def test_an_interrupt_while_numba_is_imported(delay):
+    """Numba may be left half imported: then NumPy serves, with one warning."""
+    code = f"""
+        import signal, warnings
+        import numpy as np
+        import fastops
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        x = np.arange(200_000, dtype=np.int32)
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, {delay})
+        try:
+            fastops.mod(x, 7)
+        except KeyboardInterrupt:
+            pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            right = all(np.array_equal(fastops.mod(x, x + 1), np.mod(x, x + 1)) for _ in range(3))
+        print(right, len(caught) <= 1)
+    """
+    assert run(dedent(code), timeout=120)[-2:] == ["True", "True"]
+
+
+def test_a_signal_handler_calls_while_numba_is_imported():
+    """It gets NumPy's results at that moment, and fastops' loops afterwards."""
+    code = """
+        import signal
+        import numpy as np
+        import fastops
+        from fastops.engine import compiler
+
+        x = np.arange(200_000, dtype=np.int32)
+        right = []
+        signal.signal(signal.SIGALRM, lambda *_: right.append(np.array_equal(fastops.fmod(x, 7), np.fmod(x, 7))))
+        signal.setitimer(signal.ITIMER_REAL, 0.03, 0.05)
+        right.append(np.array_equal(fastops.mod(x, 7), np.mod(x, 7)))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        fastops.fmod(x, 7)
+        print(all(right), "fmod_int32" in {made.name for made in compiler.compiled()})
+    """
+    assert run(dedent(code), timeout=120)[-2:] == ["True", "True"]
+
+
+def test_fork_while_another_thread_compiles(tmp_path):
+    """Numba's locks are then held for ever in the child, which is served by NumPy where nothing is compiled yet."""
+    code = """
+        import os, signal, threading, time
+        import numpy as np
+        import fastops
+
+        x = np.arange(1, 200_001)
+        names = ["int8", "int16", "int32", "uint8", "uint16", "uint32"]
+        thread = threading.Thread(target=lambda: [fastops.mod(x.astype(name), 7) for name in names])
+        thread.start()
+        codes = []
+        for _ in range(4):
+            time.sleep(0.15)
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                os._exit(not np.array_equal(fastops.fmod(x, 7), np.fmod(x, 7)))
+            codes.append(os.waitpid(child, 0)[1])
+        thread.join()
+        print(codes)
+    """
+    assert " ".join(run(dedent(code), timeout=300, NUMBA_CACHE_DIR=tmp_path)) == "[0, 0, 0, 0]"

@@ -6,7 +6,6 @@ ufuncs, and pickle finds them here by name, as it finds NumPy's.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ except capi.UnexpectedNumpy as error:  # NumPy's own serve what the parallel dri
     problem = str(error)
 
 _loops: dict[tuple[str, np.dtype[Any]], int] = {}
-_lock = threading.RLock()
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
@@ -45,9 +43,9 @@ def loop(name: str, dtype: np.dtype[Any]) -> int:
 
 def _compile(name: str, dtype: np.dtype[Any]) -> int:
     compiler.numba()
-    from .kernels import loops, modulus
+    with compiler.compiling():
+        from .kernels import loops, modulus
 
-    with _lock:
         if dtype.kind in "iu":
             template, names = loops.integer_loop, modulus.integer_names(name, dtype.name)
         else:
@@ -55,10 +53,9 @@ def _compile(name: str, dtype: np.dtype[Any]) -> int:
         address = compiler.inner_loop(template, names, f"{name}_{dtype.name}").address
         if not problem:
             ufunc = {"remainder": remainder, "fmod": fmod}[name]
-            if dtype.num >= 256:
-                if (name, dtype) not in _loops:
-                    capi.register_loop(ufunc, dtype, address)
-            else:
+            if dtype.num < 256:
                 capi.replace_loop(ufunc, dtype.num, address)
+            elif (name, dtype) not in _loops:
+                capi.register_loop(ufunc, dtype, address)
         _loops[name, dtype] = address
         return address

@@ -228,13 +228,13 @@ def _kernel(dtype: np.dtype[Any], rows: int, size: int) -> Any:
     kernel = _kernels.get(dtype)
     if kernel is None and (size >= LARGE or (rows >= MANY and dtype.kind != "f")):
         try:
-            module = compiler.numba()
-            from .kernels import scatter
+            word = compiler.numba().types.intp
+            with compiler.compiling():
+                from .kernels import scatter
 
-            names = scatter.names(dtype.name, compiler.features()["half"])
-            signature = module.types.intp(module.types.Array(module.types.intp, 1, "C"))
-            kernel = compiler.function(scatter.divide_rows, names, f"scatter_div_{dtype.name}", signature).function
-            _kernels[dtype] = kernel
+                names = scatter.names(dtype.name, compiler.features()["half"])
+                kernel = compiler.function(scatter.divide_rows, names, f"scatter_div_{dtype.name}", word(word[::1])).function
+                _kernels[dtype] = kernel
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
     return kernel

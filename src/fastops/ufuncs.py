@@ -107,10 +107,14 @@ class Remainder:
         plan = iteration.plan(x1, x2, out, dtype)
         if plan is None:
             return None
-        with threads.Team(work) as workers:
-            if workers < 2:
-                return None
-            raised = iteration.drive(plan, loop, workers)
+        try:
+            with threads.Team(work) as workers:
+                if workers < 2:
+                    return None
+                raised = iteration.drive(plan, loop, workers)
+        except compiler.Unavailable as reason:
+            compiler.warn_unavailable(str(reason))
+            return None
         if raised:
             errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
         return plan.out

@@ -14,7 +14,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -38,15 +39,16 @@ class Compiled(NamedTuple):
 
 _lock = threading.RLock()
 _made: dict[str, Compiled] = {}
-_compiling: list[str] = []
-_reason: str | None = None
+_inside: list[int] = []  # the thread that is compiling
+_numba: Any = None
+_reason: str | None = None  # why there is none
 
 
 def after_fork_in_child() -> None:
-    """Locks may be held by threads that are not there; where one of them was compiling, LLVM is left in the middle of it."""
+    """Where another thread was compiling, Numba and LLVM are left in the middle of it, with locks that nobody will release."""
     global _lock, _reason
     _lock = threading.RLock()
-    if _compiling:
+    if _inside and _inside != [threading.get_ident()]:
         _reason = "this process was forked while another thread was compiling"
 
 
@@ -57,20 +59,40 @@ def compiled() -> list[Compiled]:
 
 def numba() -> Any:
     """The numba module, ready to compile; otherwise `Unavailable`."""
-    global _reason
-    if _reason is None:
+    global _numba, _reason
+    if _numba is None and _reason is None:
         if getattr(getattr(sys.modules.get("numba"), "__spec__", None), "_initializing", False):
-            raise Unavailable  # called from a signal handler, a finalizer or another thread while Numba is being imported
-        try:
+            raise Unavailable  # called from a signal handler, a finalizer or another thread while others import Numba
+        with compiling():
             import numba as module
 
             if module.config.DISABLE_JIT:
                 _reason = "NUMBA_DISABLE_JIT is set"
             else:
-                return module
-        except Exception as error:  # a broken installation raises more than ImportError
+                _numba = module
+    if _reason is not None:
+        raise Unavailable(_reason)
+    return _numba
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """All that loads Numba or compiles goes in here, one thread at a time. Whatever goes wrong, in Numba, LLVM or a half-imported
+    module, is `Unavailable` for good."""
+    global _reason
+    with _lock:
+        if _inside:
+            raise Unavailable  # this thread itself is at it: called from a signal handler or a finalizer
+        _inside.append(threading.get_ident())
+        try:
+            yield
+        except (Unavailable, MemoryError):
+            raise
+        except Exception as error:
             _reason = f"{type(error).__name__}: {error}"
-    raise Unavailable(_reason)
+            raise Unavailable(_reason) from error
+        finally:
+            _inside.clear()
 
 
 @cache
@@ -136,41 +158,28 @@ def _specialise(template: Callable[..., Any], names: Mapping[str, Any], name: st
 
 
 def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
-    """Compile with the cache, or without where it cannot be used: no writable folder, a full disk, damaged files."""
-    if _compiling:
-        raise Unavailable  # the lock is this thread's own: called from a signal handler or a finalizer in the middle of compiling
-    start = time.perf_counter()
-    _compiling.append(name)
-    try:
-        function = compile(True)
-    except Exception:
-        function = compile(False)
-    finally:
-        _compiling.remove(name)
-    hits = function.cache_hits if hasattr(function, "cache_hits") else sum(function.stats.cache_hits.values())
-    made = Compiled(function, getattr(function, "address", 0), name, hits > 0, time.perf_counter() - start)
-    _made[name] = made
-    return made
+    """Compile with the cache, or without where it cannot be used: no writable folder, a full disk, damaged files. Inside `compiling`."""
+    if name not in _made:
+        start = time.perf_counter()
+        try:
+            function = compile(True)
+        except Exception:
+            function = compile(False)
+        hits = function.cache_hits if hasattr(function, "cache_hits") else sum(function.stats.cache_hits.values())
+        _made[name] = Compiled(function, getattr(function, "address", 0), name, hits > 0, time.perf_counter() - start)
+    return _made[name]
 
 
 def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str) -> Compiled:
     """`template` as a C function by the contract of NumPy's inner loops: (char **args, intp *dims, intp *steps, void *data)."""
-    with _lock:
-        if name in _made:
-            return _made[name]
-        module, function = numba(), _specialise(template, names, name)
-        words = module.types.CPointer(module.types.intp)
-        signature = module.types.void(words, words, words, module.types.voidptr)
-        return _make(name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function))
+    module, function = numba(), _specialise(template, names, name)
+    words = module.types.CPointer(module.types.intp)
+    signature = module.types.void(words, words, words, module.types.voidptr)
+    return _make(name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function))
 
 
 def function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any, parallel: bool = False) -> Compiled:
     """`template` as a function to call from Python, compiled for just that signature. It releases the GIL."""
-    with _lock:
-        if name in _made:
-            return _made[name]
-        module, body = numba(), _specialise(template, names, name)
-        return _make(
-            name,
-            lambda cache: module.njit(signature, cache=cache, parallel=parallel, nogil=True, error_model="numpy")(body),
-        )
+    module, body = numba(), _specialise(template, names, name)
+    options = {"parallel": parallel, "nogil": True, "error_model": "numpy"}
+    return _make(name, lambda cache: module.njit(signature, cache=cache, **options)(body))

@@ -115,10 +115,11 @@ def _words(plan: Plan, loop: int) -> list[int]:
 @cache
 def driver() -> Any:
     threads.launch()  # a cached parallel function must not be loaded before: Numba ends the process
-    from ..kernels import driver as kernel
+    with compiler.compiling():
+        from ..kernels import driver as kernel
 
-    word = compiler.numba().types.intp
-    return compiler.function(kernel.drive_tasks, {}, "drive_tasks", word(word[::1], word), parallel=True).function
+        word = compiler.numba().types.intp
+        return compiler.function(kernel.drive_tasks, {}, "drive_tasks", word(word[::1], word), parallel=True).function
 
 
 def drive(plan: Plan, loop: int, workers: int) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,13 +38,11 @@ def as_array(x: Any) -> Any:
 
 
 def broadcast_size(x1: Any, x2: Any) -> int:
-    """Elements of the operands broadcast together; 0 if they do not fit."""
-    if type(x1) is type(x2) is np.ndarray and x1.shape == x2.shape:
-        return x1.size
-    try:
-        return np.broadcast(x1, x2).size
-    except ValueError:
-        return 0
+    """Elements of the operands broadcast together, if they fit. (`numpy.broadcast` knows but 32 dimensions.)"""
+    shape1, shape2 = np.shape(x1), np.shape(x2)
+    if shape1 == shape2:
+        return prod(shape1)
+    return prod(n if m == 1 else m for m, n in zip_longest(reversed(shape1), reversed(shape2), fillvalue=1))
 
 
 def result_size(method: str, operands: list[Any]) -> int:

@@ -26,8 +26,8 @@ _one_caller = threading.Lock()  # for the layer that serves one Python thread at
 def after_fork_in_child() -> None:
     global _one_caller, _orphaned
     _one_caller = threading.Lock()
-    _orphaned = _orphaned or not _callers <= {threading.get_ident()}
     compiler.after_fork_in_child()
+    _orphaned = _orphaned or not _callers <= {threading.get_ident()}
 
 
 if hasattr(os, "register_at_fork"):
@@ -56,17 +56,20 @@ def launch() -> str:
     """Launch Numba's threads if nobody has, and name their layer: "tbb", "omp" or "workqueue"; "" where there is none to be had."""
     global _launched_in, _layer
     if _launched_in is None:
-        numba = compiler.numba()
-        from numba.np.ufunc.parallel import _launch_threads
+        numba, failure = compiler.numba(), ""
+        with compiler.compiling():
+            if str(numba.config.THREADING_LAYER).lower() in ("default", "tbb", "safe", "threadsafe", "forksafe"):
+                _load_tbb()
+            try:
+                from numba.np.ufunc.parallel import _launch_threads
 
-        if str(numba.config.THREADING_LAYER).lower() in ("default", "tbb", "safe", "threadsafe", "forksafe"):
-            _load_tbb()
-        try:
-            _launch_threads()
-            _layer = str(numba.threading_layer())
-        except Exception as error:  # such as a layer that was asked for and is not there
-            errors.warn(f"fastops runs on one thread, for Numba cannot launch its threads: {error}")
-        _launched_in = os.getpid()
+                _launch_threads()
+                _layer = str(numba.threading_layer())
+            except Exception as error:  # such as a layer that was asked for and is not there
+                failure = str(error)
+            _launched_in = os.getpid()
+        if failure:
+            errors.warn(f"fastops runs on one thread, for Numba cannot launch its threads: {failure}")
     return _layer
 
 
