@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastops
-from fastops import ufuncs
+from fastops import dispatch, ufuncs
 from fastops.engine import iteration, threads
 
 # --- operations and dtypes ----------------------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[An
         return drive(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ufuncs, "LARGE", 2)
+        patch.setattr(dispatch, "LARGE", 2)
         patch.setattr(threads, "WORTHWHILE", 1e-9)
         patch.setattr(iteration, "SHORT", 1)
         patch.setattr(threads, "limit", lambda: 3)

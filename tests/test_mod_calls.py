@@ -930,3 +930,29 @@ def test_serial_and_parallel_alike_for_every_form_of_out(name, n):
                 results += [operation(x, y), operation(x, y, np.empty(n)), operation(x, y, out=(np.empty(n),)), operation(x, y, out=...)]
     for result in results:
         assert_same(result, results[0])
+
+
+def test_metadata_of_a_dtype_stays_where_it_is():
+    """A dtype with metadata equals the one without, and must not be taken for it."""
+    marked = np.ones(20_000, np.dtype(np.int32, metadata={"unit": "m"}))
+    for x in (marked, np.ones(20_000, np.int32)):
+        assert fastops.mod(x, x).dtype.metadata == np.mod(x, x).dtype.metadata
+
+
+@pytest.mark.parametrize("number", [1e300, 1e-300, -1e39, 70_000.0, 1e-8, 0.0, -0.0, np.inf, np.nan, 2**70, 1e-45])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("state", ["default", "raise"])
+def test_a_python_number_beyond_the_dtype(number, dtype, state):
+    """Its conversion warns as NumPy's does, once, and at the same line."""
+    x = np.linspace(1, 2, 20_000).astype(dtype)
+    with np.errstate(all="raise") if state == "raise" else np.errstate(), in_parallel(must=False):
+        got, want = outcome(fastops.mod, x, number), outcome(np.mod, x, number)
+    assert (type(got.error), got.warnings) == (type(want.error), want.warnings)
+    if want.error is None:
+        assert_same(got.result, want.result)
+
+
+def test_more_than_32_dimensions():
+    x, y = np.ones((1,) * 40 + (300, 1, 300, 1)), np.arange(1.0, 301.0).reshape((1,) * 2 + (300, 1))
+    assert_same(fastops.mod(x, y), np.mod(x, y))
+    assert_same(fastops.mod(np.ones((1,) * 40), [1]), np.mod(np.ones((1,) * 40), [1]))

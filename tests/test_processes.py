@@ -1,6 +1,7 @@
 """What only a process of its own can show: what import loads, caches, missing Numba, forks, threading layers, other processors."""
 
 import os
+import platform
 import subprocess
 import sys
 import zipfile
@@ -29,6 +30,7 @@ def available(layer):
 
 LAYERS = ["default", "workqueue", *(layer for layer in ("omp", "tbb") if available(layer))]
 each_layer = pytest.mark.parametrize("layer", LAYERS)
+unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork and no alarm")
 
 
 def run(code, *flags, timeout=120, path=None, **environment):
@@ -239,18 +241,21 @@ def test_the_chosen_layer_is_taken(layer):
     assert words[2] == layer or (layer == "default" and words[2] in LAYERS)
 
 
+@unix
 @each_layer
 def test_fork_after_a_parallel_call(layer):
     code = LARGE_CALLS + FORK + "print(right(), in_child(right), in_child(lambda: in_child(right) == 0), right(), in_child(right))"
     assert run(code, timeout=60, **layer_of(layer)) == ["True", "0", "0", "True", "0"]
 
 
+@unix
 @each_layer
 def test_fork_before_any_parallel_call(layer):
     code = LARGE_CALLS + FORK + "fastops.mod(i[:20_000], 7); print(in_child(right), right(), in_child(right))"
     assert run(code, timeout=60, **layer_of(layer)) == ["0", "True", "0"]
 
 
+@unix
 @each_layer
 def test_fork_while_another_thread_computes(layer):
     code = (
@@ -274,6 +279,7 @@ print(*codes, right())
     assert run(code, timeout=300, **layer_of(layer))[-13:] == ["0"] * 12 + ["True"]  # before it TBB may say that it could not pause
 
 
+@unix
 @each_layer
 def test_pool_by_fork(layer):
     code = (
@@ -374,6 +380,33 @@ before = total(np.ones(1000))
     assert run(code) == ["1000.0", "True", "1000.0", "True"]
 
 
+@unix
+@each_layer
+def test_fork_after_a_users_own_parallel_function(layer):
+    """GNU OpenMP was started by others: it ends a child that uses it, all the same."""
+    code = """
+        import os, signal
+        import numba, numpy as np
+        import fastops
+
+        @numba.njit(parallel=True)
+        def total(x):
+            s = 0.0
+            for k in numba.prange(x.size):
+                s += x[k]
+            return s
+
+        total(np.ones(1000))
+        x = np.arange(1_000_000)
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            os._exit(not np.array_equal(fastops.mod(x, 7), np.mod(x, 7)))
+        print(os.waitpid(child, 0)[1], np.array_equal(fastops.mod(x, 7), np.mod(x, 7)))
+    """
+    assert run(dedent(code), timeout=180, **({} if layer == "tbb" else layer_of(layer)))[-2:] == ["0", "True"]
+
+
 # --- processors ---------------------------------------------------------------------------------------------------------------------------
 DIGEST = """
 import hashlib, sys
@@ -403,10 +436,11 @@ def test_generic_processor_gives_the_same_bits():
     host, generic = run(code, timeout=300), run(code, timeout=300, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
     assert host[:72] == generic[:72]
     assert len({*host[2:72:3]}) == 20  # 24, but both remainders of unsigned integers are the same
-    if "x86" in os.uname().machine:
+    if "x86" in platform.machine():
         assert "".join(generic[72:]).count("False") == 2
 
 
+@unix
 @pytest.mark.parametrize("delay", [0.05, 0.15])
 def test_an_interrupt_while_numba_is_imported(delay):
     """Numba may be left half imported: then NumPy serves, with one warning."""
@@ -434,6 +468,7 @@ def test_an_interrupt_while_numba_is_imported(delay):
     assert run(dedent(code), timeout=120)[-2:] == ["True", "True"]
 
 
+@unix
 def test_a_signal_handler_calls_while_numba_is_imported():
     """It gets NumPy's results at that moment, and fastops' loops afterwards."""
     code = """
@@ -454,6 +489,7 @@ def test_a_signal_handler_calls_while_numba_is_imported():
     assert run(dedent(code), timeout=120)[-2:] == ["True", "True"]
 
 
+@unix
 def test_fork_while_another_thread_compiles(tmp_path):
     """Numba's locks are then held for ever in the child, which is served by NumPy where nothing is compiled yet."""
     code = """

@@ -1,7 +1,7 @@
 """Fast remainders and ordered scatter-division of arrays: NumPy's results to the bit, from loops that Numba compiles."""
 
 from .scatter import scatter_div
-from .ufuncs import fmod, mod, remainder
+from .ufuncs import fmod, mod, remainder, warmup
 
-__all__ = ["fmod", "mod", "remainder", "scatter_div"]
+__all__ = ["fmod", "mod", "remainder", "scatter_div", "warmup"]
 __version__ = "0.1.0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import __version__
+from . import __version__, real_ufuncs
 from .engine import compiler, threads
 
 PACKAGES = ("numpy", "numba", "llvmlite", "tbb", "ml_dtypes", "onnx", "tqdm")
@@ -52,7 +51,7 @@ def summary() -> str:
         numba = compiler.numba()
         parts += [f"Numba {numba.__version__}", f"fastops {__version__}"]
         layer = threads.launch()
-        parts.append(f"{threads.limit()} thread{'s' * (threads.limit() != 1)} by {layer}")
+        parts.append(f"{threads.limit()} thread{'s' * (threads.limit() != 1)} by {layer or 'no layer'}")
     except compiler.Unavailable as reason:
         parts += [f"fastops {__version__}", f"NO NUMBA, fastops runs NumPy's own loops ({reason})"]
     return "; ".join(parts)
@@ -95,6 +94,8 @@ def rows() -> Rows:
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"
     for package in PACKAGES:
         yield package, version(package) or "not installed"
+    if real_ufuncs.problem:
+        yield "ufuncs", f"NumPy's own, with its loops, for all but large arrays: {real_ufuncs.problem}"
     try:
         compiler.numba()
     except compiler.Unavailable as reason:
@@ -115,9 +116,8 @@ def rows_of_processor() -> Rows:
 
 def rows_of_threads() -> Rows:
     layer = threads.launch()
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield "threads", f"up to {threads.limit()}, by the layer {layer}"
-    yield "", f"processors that this process may run on: {affinity}"
+    yield "threads", f"up to {threads.limit()}, by the layer {layer or 'none'}"
+    yield "", f"processors that this process may run on: {threads.processors()}"
     yield "", f"quota of its control group: {threads.cpu_quota() or 'none'}"
     yield "", f"Numba's own limit: {compiler.numba().get_num_threads()}"
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import ufuncs
+from .dispatch import is_truncated
 
 __all__ = ["Backend", "Mod", "mod"]
 
@@ -71,8 +72,7 @@ def mod(A: ArrayLike, B: ArrayLike, *, fmod: int = 0, opset: int = 13) -> NDArra
     """
     version = _version_in_force(opset)
     dtypes, may_floor_floats = _VERSIONS[version]
-    if not isinstance(fmod, (int, np.integer, np.bool_)) or fmod not in (0, 1):
-        raise ValueError(f"fmod must be 0 or 1, got {fmod!r}")
+    fmod = is_truncated(fmod)
     a, b = _tensor("A", A), _tensor("B", B)
     for name, x in (("A", a), ("B", b)):
         # A dtype with fields may call itself uint16: onnx before 1.19 kept the bits of bfloat16 in such a one.

@@ -27,9 +27,9 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.num >= 256 and dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
-def is_accelerated(dtype: np.dtype[Any]) -> bool:
-    """Whether it is one of the twelve dtypes, in native byte order."""
-    return dtype.isnative and (dtype.num in capi.NUMBERS or is_bfloat16(dtype))
+def is_served(dtype: np.dtype[Any]) -> bool:
+    """Whether it is one of the twelve dtypes, in any byte order."""
+    return dtype.num in capi.NUMBERS or is_bfloat16(dtype)
 
 
 def loop(name: str, dtype: np.dtype[Any]) -> int:

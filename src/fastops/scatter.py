@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 from numpy.typing import ArrayLike
 
 from .engine import compiler, errors
-from .engine.capi import NUMBERS
-from .real_ufuncs import is_bfloat16
+from .engine.iteration import cells_apart
+from .real_ufuncs import is_served
 
 # Elements, or rows where NumPy has no loop over them, from which a kernel is worth loading: below, NumPy needs a few milliseconds at most.
 LARGE, MANY = 10_000, 500
@@ -96,7 +97,7 @@ def _target(input_x: _Array) -> _Array:
     if not isinstance(input_x, np.ndarray) or isinstance(input_x, np.ma.MaskedArray):
         raise TypeError(f"input_x must be a numpy.ndarray (and not masked), got {type(input_x).__name__}: {input_x!r:.200}")
     x = input_x.view(np.ndarray)
-    if not _is_served(x.dtype):
+    if not is_served(x.dtype):
         raise TypeError(f"input_x must be of an integer dtype, float16, bfloat16, float32 or float64, got {x.dtype}")
     if x.ndim == 0:
         raise ValueError(f"input_x must have rank 1 or more, got a 0-d array: {input_x!r}")
@@ -107,19 +108,14 @@ def _target(input_x: _Array) -> _Array:
     return x
 
 
-def _is_served(dtype: np.dtype[Any]) -> bool:
-    return dtype.num in NUMBERS or is_bfloat16(dtype)
-
-
 def _overlaps_itself(x: _Array) -> bool:
     if x.flags.forc or x.size < 2:
         return False
-    extent, apart = x.itemsize, True
-    for stride, length in sorted((abs(stride), length) for stride, length in zip(x.strides, x.shape, strict=True) if length > 1):
-        apart &= stride >= extent
-        extent += stride * (length - 1)
-    if apart or x.nbytes > extent:
-        return not apart
+    if cells_apart(x):
+        return False
+    low, high = byte_bounds(x)
+    if x.nbytes > high - low:
+        return True
     return bool((np.diff(np.sort(_offsets(x.shape, x.strides))) < x.itemsize).any())  # axes that interlock: rare
 
 
@@ -156,24 +152,26 @@ def _indices(indices: Any) -> _Array:
 
 def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
     """`updates` in the dtype of input_x, and what NumPy has to say of the conversion."""
-    if isinstance(updates, np.ma.MaskedArray):
-        raise TypeError(f"updates must not be a masked array, got {updates!r:.200}")
     kinds = _leaf_types(updates)
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        raise TypeError(f"updates must not be a masked array, nor have one in it, got {updates!r:.200}")
     if kinds <= {bool, int, float}:  # weak, as in NEP 50
         if dtype.kind not in "iu":
             return _cast(np.asarray(updates, np.float64), dtype)
         if float not in kinds:
             return np.asarray(updates, dtype), ()
         raise RuntimeError(f"updates are Python floats, which do not convert to {dtype}, the dtype of input_x: {updates!r:.200}")
-    array = np.asarray(updates)
+    array: _Array = errors.as_caller(np.asarray, (updates,), {})
     if not _converts(array.dtype, dtype):
-        raise RuntimeError(f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x")
+        raise RuntimeError(
+            f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x (updates.astype does)"
+        )
     return _cast(array, dtype)
 
 
 def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     """Whether their common type is the target."""
-    if source.num and not _is_served(source):
+    if source.num and not is_served(source):
         return False
     if target.kind in "iu":
         return source.kind in "biu" and np.promote_types(source, target) == target

@@ -1,195 +1,16 @@
-"""`mod`, `remainder` and `fmod`: thin dispatchers that find the fastest right way for a call.
-
-1. Large plain arrays of one accelerated dtype: the parallel driver.
-2. Everything else that the twelve dtypes take part in: the real ufunc, which is NumPy's machine around the same loops.
-3. What is not accelerated, and subclasses of ndarray: NumPy's own ufunc.
-"""
+"""`mod`, `remainder` and `fmod`, and `warmup`: what they are, for those who use them. How a call travels: dispatch.py."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from functools import partialmethod
+import sys
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy.typing import DTypeLike
 
 from . import real_ufuncs
-from .engine import compiler, errors, iteration, threads
-from .engine.operands import (
-    INPUTS,
-    PLAIN_NUMBERS,
-    PLAIN_SCALARS,
-    as_array,
-    asked_dtype,
-    broadcast_size,
-    every_operand,
-    is_subclass,
-    kind_of,
-    overrides,
-    result_size,
-)
-
-LARGE = 10_000  # elements from which a loop is worth compiling
-
-# Nanoseconds that an element costs one thread, about: what `threads.Team` weighs. Measured by bench/, array by array; 1 for the rest.
-COST = {np.dtype(name): cost for name, cost in
-        {"int8": 0.25, "uint8": 0.2, "int16": 0.3, "uint16": 0.2, "int32": 0.6, "uint32": 0.4, "uint64": 0.6}.items()}  # fmt: skip
-
-
-class Remainder:
-    """A callable like the ufunc `numpy.remainder` or `numpy.fmod`, with fastops' loops. A ufunc's methods and attributes are there."""
-
-    def __init__(self, name: str, prototype: Callable[..., Any]):
-        self.__name__ = self.__qualname__ = name
-        self.__doc__ = inspect.cleandoc(prototype.__doc__ or "")
-        self.__signature__ = inspect.signature(prototype)
-        self._numpys: np.ufunc = getattr(np, name)
-        self._real: np.ufunc = getattr(real_ufuncs, name)
-        self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
-        self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        out = None
-        if kwargs:
-            if "fmod" in kwargs and self is remainder:
-                return (fmod if _is_truncated(kwargs.pop("fmod")) else self)(*args, **kwargs)
-            if len(kwargs) > 1 or len(args) != 2 or "out" not in kwargs:
-                return self._any("__call__", *args, **kwargs)
-            x1, x2 = args
-            out = kwargs["out"]
-            if type(out) is tuple and len(out) == 1:
-                out = out[0]
-        elif len(args) == 2:
-            x1, x2 = args
-        elif len(args) == 3:
-            x1, x2, out = args
-        else:
-            return self._any("__call__", *args)
-        size1 = size2 = 1
-        if type(x1) is ndarray and x1.dtype.num in self._served:
-            size1 = x1.size
-        elif type(x1) not in PLAIN_SCALARS:
-            return self._any("__call__", *args, **kwargs)
-        if type(x2) is ndarray and x2.dtype.num in self._served:
-            size2 = x2.size
-        elif type(x2) not in PLAIN_SCALARS:
-            return self._any("__call__", *args, **kwargs)
-        if out is not None and type(out) is not ndarray:
-            return self._any("__call__", *args, **kwargs)
-        if size1 * size2 >= LARGE and (size1 >= LARGE or size2 >= LARGE or x1.shape != x2.shape):
-            result = self._large(x1, x2, out)
-            if result is not None:
-                return result
-        # Plain operands run no Python code of others, so the ufunc may run in a context that is kept at hand: at sizes where every tenth
-        # of a microsecond counts, entering `numpy.errstate` would cost three times the ufunc.
-        run, notes = taker = errors.note_taker()
-        try:
-            result = run(self._real, x1, x2) if out is None else run(self._real, x1, x2, out)
-            messages = notes[:] if notes else None
-        finally:
-            notes.clear()
-            errors.idle.append(taker)
-        if messages:
-            errors.report(messages)
-        return result
-
-    # --- the three ways ---
-    def _large(self, x1: Any, x2: Any, out: Any) -> Any:
-        """The result by the parallel driver; None where that does not pay or does not serve. A large call has its loop compiled in any
-        case."""
-        size = broadcast_size(x1, x2)
-        dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
-        loop = self.loop(dtype)
-        if dtype is None or not loop or not threads.worthwhile(work := size * COST.get(dtype, 1.0)):
-            return None
-        plan = iteration.plan(x1, x2, out, dtype)
-        if plan is None:
-            return None
-        try:
-            with threads.Team(work) as workers:
-                if workers < 2:
-                    return None
-                raised = iteration.drive(plan, loop, workers)
-        except compiler.Unavailable as reason:
-            compiler.warn_unavailable(str(reason))
-            return None
-        if raised:
-            errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
-        return plan.out
-
-    def _by_numpy(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """By NumPy's own ufunc, which has all the loops."""
-        return errors.as_caller(getattr(self._numpys, method), args, kwargs)
-
-    def _any(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Any arguments, to the ufunc or to one of its methods."""
-        inputs = INPUTS[method]
-        if len(args) <= inputs[-1] or any(map(is_subclass, every_operand(args, kwargs))):
-            return self._by_numpy(method, args, kwargs)
-        real = self._real if method == "__call__" else getattr(self._real, method)
-        if any(map(overrides, every_operand(args, kwargs))):
-            return errors.as_caller(real, args, kwargs)
-        if method != "at":
-            args = tuple(as_array(x) if k in inputs else x for k, x in enumerate(args))
-        operands = [args[k] for k in inputs]
-        kinds = [kind_of(x) for x in operands]
-        asked = asked_dtype(method, args, kwargs)
-        dtypes = [kind for kind in (*kinds, asked) if isinstance(kind, np.dtype)]
-        if result_size(method, operands) >= LARGE:
-            self.loop(asked or self._resolve(*kinds))
-        for dtype in filter(real_ufuncs.is_bfloat16, dtypes):
-            self.loop(dtype)  # of any size: ml_dtypes' own loops lose the sign of zero, and the warnings
-        if all(dtype.num in self._served for dtype in dtypes):
-            return errors.as_caller(real, args, kwargs)
-        return self._by_numpy(method, args, kwargs)
-
-    # --- dtypes and their loops ---
-    def _resolve(self, *kinds: Any) -> np.dtype[Any] | None:
-        """The dtype of NumPy's loop for operands of these kinds."""
-        if kinds not in self._resolved:
-            try:
-                self._resolved[kinds] = self._numpys.resolve_dtypes((kinds[0], kinds[-1], None))[0]
-            except TypeError:  # there is none
-                self._resolved[kinds] = None
-        return self._resolved[kinds]
-
-    def loop(self, dtype: np.dtype[Any] | None) -> int:
-        """The address of the compiled loop, which from now on the real ufunc runs too; 0 if there is none."""
-        if dtype is None or not real_ufuncs.is_accelerated(dtype):
-            return 0
-        try:
-            loop = real_ufuncs.loop(self.__name__, dtype)
-        except compiler.Unavailable as reason:
-            compiler.warn_unavailable(str(reason))
-            return 0
-        self._served.add(dtype.num)
-        return loop
-
-    # --- as a ufunc ---
-    reduce = partialmethod(_any, "reduce")
-    accumulate = partialmethod(_any, "accumulate")
-    reduceat = partialmethod(_any, "reduceat")
-    outer = partialmethod(_any, "outer")
-    at = partialmethod(_any, "at")
-
-    def __getattr__(self, name: str) -> Any:  # nin, types, resolve_dtypes …
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._numpys, name)
-
-    def __repr__(self) -> str:
-        return f"<fastops ufunc {self.__name__!r}>"
-
-    def __reduce__(self) -> str:
-        return self.__name__
-
-
-def _is_truncated(flag: object) -> bool:
-    if not isinstance(flag, (int, np.integer, np.bool_)) or flag not in (0, 1):
-        raise ValueError(f"fmod must be 0 or 1, got {flag!r}")
-    return bool(flag)
+from .dispatch import Remainder
+from .engine import compiler, iteration
 
 
 def _remainder(
@@ -261,6 +82,42 @@ def _fmod(
     """
 
 
-remainder = Remainder("remainder", _remainder)
-mod = remainder
 fmod = Remainder("fmod", _fmod)
+remainder = mod = Remainder("remainder", _remainder, truncated=fmod)
+
+
+def warmup(*dtypes: DTypeLike) -> None:
+    """Compile the loops of both remainders for some dtypes, or load them from the cache, so that no later call waits for them.
+
+    Otherwise a loop is made when an operation first meets 10 000 elements of its dtype; until then smaller arrays run NumPy's.
+
+    >>> import numpy as np, fastops
+    >>> fastops.warmup(np.float32, "int64")
+
+    Parameters
+    ----------
+    dtypes
+        Of the twelve; without any, all of them (bfloat16 if ml_dtypes is loaded).
+
+    Raises
+    ------
+    TypeError
+        A dtype that has no loop.
+    """
+    wanted = [np.dtype(dtype) for dtype in dtypes]
+    if not dtypes:
+        loaded = sys.modules.get("ml_dtypes")
+        wanted = (
+            [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
+            + [np.dtype(f"f{size}") for size in (2, 4, 8)]
+            + ([np.dtype(loaded.bfloat16)] if loaded else [])
+        )
+    for dtype in wanted:
+        if not real_ufuncs.is_served(dtype):
+            raise TypeError(f"there is no loop for {dtype}; there are for the integers, float16, bfloat16, float32 and float64")
+        for ufunc in (remainder, fmod):
+            ufunc.loop(dtype.newbyteorder("="))
+    try:
+        iteration.driver()
+    except compiler.Unavailable as reason:
+        compiler.warn_unavailable(str(reason))

@@ -50,7 +50,7 @@ def clone(ufunc: np.ufunc) -> np.ufunc:
     """A new ufunc of the same name with NumPy's own loops for its number types, ready to have them replaced."""
     try:
         head = _UfuncHead.from_address(id(ufunc))
-        if (head.nin, head.nout, head.ntypes, head.name.decode()) != (ufunc.nin, ufunc.nout, ufunc.ntypes, ufunc.__name__):
+        if (head.nin, head.nout, head.ntypes) != (ufunc.nin, ufunc.nout, ufunc.ntypes) or head.name.decode() != ufunc.__name__:
             raise UnexpectedNumpy(f"the head of numpy.{ufunc.__name__} is not laid out as NumPy's headers say")
         kinds = [tuple(head.types[head.nargs * row + k] for k in range(head.nargs)) for row in range(head.ntypes)]
         rows = [row for row, numbers in enumerate(kinds) if NUMBERS.issuperset(numbers)]

@@ -71,12 +71,14 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
 
 def _operand(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
     """`x` as an aligned array of `dtype`, if nothing can be lost or need a warning."""
-    if type(x) in (int, float):
+    if type(x) is int and dtype.kind in "iu":
         try:
-            converted = np.asarray(x, dtype) if dtype.kind in "iu" else np.asarray(float(x)).astype(dtype)
+            return np.asarray(x, dtype)
         except OverflowError:
             return None
-        return converted if dtype.kind in "iu" or x == 0 or 2.0**-14 <= abs(x) < 2.0**15 or x != x else None
+    if type(x) in (int, float):
+        plain = x == 0 or x != x or 2.0**-14 <= abs(x) < 2.0**15  # no format overflows or underflows
+        return np.asarray(float(x)).astype(dtype) if plain else None
     x = np.asarray(x)
     return x if x.dtype == dtype and x.flags.aligned else None
 
@@ -85,12 +87,16 @@ def _is_simple_output(out: np.ndarray[Any, Any], *operands: np.ndarray[Any, Any]
     """Whether loops may write `out` in any order: same dtype, no cell twice, and no memory of an operand except cell by cell."""
     if out.dtype != operands[0].dtype or not out.flags.aligned or not out.flags.writeable:
         return False
-    extent = out.itemsize
-    for stride, length in sorted((abs(stride), length) for stride, length in zip(out.strides, out.shape, strict=True) if length > 1):
-        if stride < extent:
-            return False
+    return cells_apart(out) and all(x is out or not np.may_share_memory(x, out) or _same_cells(x, out) for x in operands)
+
+
+def cells_apart(x: np.ndarray[Any, Any]) -> bool:
+    """Whether each axis steps over all that the shorter strides span, so that no two elements share memory."""
+    extent, apart = x.itemsize, True
+    for stride, length in sorted((abs(stride), length) for stride, length in zip(x.strides, x.shape, strict=True) if length > 1):
+        apart &= stride >= extent
         extent += stride * (length - 1)
-    return all(x is out or not np.may_share_memory(x, out) or _same_cells(x, out) for x in operands)
+    return apart
 
 
 def _same_cells(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:

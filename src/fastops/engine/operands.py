@@ -70,6 +70,17 @@ def overrides(x: object) -> bool:
     return getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__) is not np.ndarray.__array_ufunc__
 
 
+def declared(x: Any) -> tuple[list[Any], int]:
+    """What an object that handles ufuncs itself says of the dtypes and the number of its elements, without computing them."""
+    if type(x) is int or type(x) is float:
+        return [type(x)], 1
+    dtypes: Any = getattr(x, "dtypes", ())  # a data frame's, one for each column
+    several = set(dtypes) if hasattr(dtypes, "__iter__") else set()
+    kinds = [dtype for dtype in (getattr(x, "dtype", None), *several) if isinstance(dtype, np.dtype)]
+    size = getattr(x, "size", 0)
+    return kinds, int(size) if isinstance(size, (int, np.integer)) else 0
+
+
 def asked_dtype(method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> np.dtype[Any] | None:
     """The dtype of the loop that `dtype` or `signature` asks for: None if neither does, object if it takes NumPy to tell."""
     place = _DTYPE_PLACE.get(method, len(args))

@@ -16,16 +16,17 @@ from . import compiler, errors
 
 WORTHWHILE = 40_000.0  # nanoseconds of work per thread below which starting threads costs more than it saves
 
-_launched_in: int | None = None  # the process that launched Numba's threads
-_layer = ""  # what it launched; "" if it could not
+_layer: str | None = None  # what was launched; "" if nothing could be
+_inherited = False  # Numba's threads were launched, by whomever, before this process was forked
 _callers: set[int] = set()  # the Python threads that have run a team
 _orphaned = False  # forked from a process in which another Python thread had: Numba's threads may be beyond repair
 _one_caller = threading.Lock()  # for the layer that serves one Python thread at a time
 
 
 def after_fork_in_child() -> None:
-    global _one_caller, _orphaned
+    global _one_caller, _inherited, _orphaned
     _one_caller = threading.Lock()
+    _inherited = _inherited or bool(getattr(sys.modules.get("numba.np.ufunc.parallel"), "_is_initialized", False))
     compiler.after_fork_in_child()
     _orphaned = _orphaned or not _callers <= {threading.get_ident()}
 
@@ -54,8 +55,8 @@ def _load_tbb() -> None:
 
 def launch() -> str:
     """Launch Numba's threads if nobody has, and name their layer: "tbb", "omp" or "workqueue"; "" where there is none to be had."""
-    global _launched_in, _layer
-    if _launched_in is None:
+    global _layer
+    if _layer is None:
         numba, failure = compiler.numba(), ""
         with compiler.compiling():
             if str(numba.config.THREADING_LAYER).lower() in ("default", "tbb", "safe", "threadsafe", "forksafe"):
@@ -66,8 +67,7 @@ def launch() -> str:
                 _launch_threads()
                 _layer = str(numba.threading_layer())
             except Exception as error:  # such as a layer that was asked for and is not there
-                failure = str(error)
-            _launched_in = os.getpid()
+                _layer, failure = "", str(error)
         if failure:
             errors.warn(f"fastops runs on one thread, for Numba cannot launch its threads: {failure}")
     return _layer
@@ -75,33 +75,39 @@ def launch() -> str:
 
 @cache
 def cpu_quota() -> int | None:
-    """Processors that a Linux control group grants, rounded up; None without a limit."""
+    """Processors that the control groups of a Linux process grant, rounded up: the least of its own and of those around it; None without
+    a limit."""
     from pathlib import Path
 
+    quotas = []
     try:
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers == "":
-                root, quota = Path("/sys/fs/cgroup"), "cpu.max"
+                root, file = Path("/sys/fs/cgroup"), "cpu.max"
             elif "cpu" in controllers.split(","):
-                root, quota = Path("/sys/fs/cgroup/cpu"), "cpu.cfs_quota_us"
+                root, file = Path("/sys/fs/cgroup/cpu"), "cpu.cfs_quota_us"
             else:
                 continue
-            for folder in (root / path.lstrip("/"), root):
-                if (folder / quota).exists():
-                    words = (folder / quota).read_text().split()
-                    period = words[1] if len(words) > 1 else (folder / "cpu.cfs_period_us").read_text()
-                    if words[0] not in ("max", "-1"):
-                        return max(1, -(-int(words[0]) // int(period)))
+            group = root / path.lstrip("/")
+            for folder in (group, *group.parents):
+                if folder.is_relative_to(root) and (folder / file).exists():
+                    quota, *period = (folder / file).read_text().split()
+                    if quota not in ("max", "-1"):
+                        quotas.append(-(-int(quota) // int(*period or [(folder / "cpu.cfs_period_us").read_text()])))
     except (OSError, ValueError):
         pass
-    return None
+    return max(1, min(quotas)) if quotas else None
+
+
+def processors() -> int:
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def limit() -> int:
-    """Threads that this process may run at once: its affinity, its control group, Numba's mask."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(processors, cpu_quota() or processors, int(compiler.numba().get_num_threads()))
+    """Threads that this process may run at once: its affinity, its control groups, Numba's mask."""
+    return min(processors(), cpu_quota() or processors(), int(compiler.numba().get_num_threads()))
 
 
 def worthwhile(work: float) -> bool:
@@ -120,7 +126,7 @@ class Team:
     def __init__(self, work: float):
         layer = launch()
         self.threads, self.alone = 1, layer == "workqueue"
-        if layer and not _orphaned and not (layer == "omp" and os.getpid() != _launched_in):
+        if layer and not _orphaned and not (layer == "omp" and _inherited):
             self.threads = max(1, min(limit(), int(work / WORTHWHILE)))
 
     def __enter__(self) -> int:

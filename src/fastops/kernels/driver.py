@@ -25,7 +25,7 @@ call_memory, position_memory = scratch(8 * 7), scratch(8 * 64)
 
 @njit(forceinline=True, error_model="numpy")
 def run_tasks(plan, counter):
-    """Take tasks until none is left. `plan`: the words that `iteration.drive` lays down, as a pointer."""
+    """Take tasks until none is left. `plan`: the words that `iteration._words` lays down, as a pointer."""
     loop, tasks, per_task = read_word(plan, 8), read_word(plan, 16), read_word(plan, 24)
     segments, chunk, rows = read_word(plan, 32), read_word(plan, 40), read_word(plan, 48)
     length, size, outer = read_word(plan, 56), read_word(plan, 64), read_word(plan, 72)

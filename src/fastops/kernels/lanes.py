@@ -136,9 +136,9 @@ def operation(formula: Callable[..., Lane], result: types.Type, *operands: types
         return formula(*(Lane(builder, argument) for argument in arguments)).value
 
     typed = result(*operands), generate
-    one_to_four: list[Callable[..., Any]] = [
-        lambda typing, x: typed, lambda typing, x, y: typed, lambda typing, x, y, z: typed, lambda typing, w, x, y, z: typed]  # fmt: skip
-    return intrinsic(one_to_four[len(operands) - 1])
+    one_to_three: list[Callable[..., Any]] = [
+        lambda typing, x: typed, lambda typing, x, y: typed, lambda typing, x, y, z: typed]  # fmt: skip
+    return intrinsic(one_to_three[len(operands) - 1])
 
 
 # --- half precision and bfloat16 as bit patterns ---

@@ -4,20 +4,23 @@
 A template is compiled once for each operation and dtype; the names that stand nowhere in this file (SIZE, read, remainder …) are given
 then, by `modulus.integer_names` and `modulus.float_names`.
 
-All loops go in blocks. An operand is read where it lies if it is contiguous, is spread once if it is a scalar (stride 0), and is gathered
-block by block if it is strided; results are computed into a block of the stack, which no operand can overlap, and then stored. So one
-vector loop serves every pattern, in place too. Where the output overlaps an operand in any other way than exactly (reduce, accumulate),
-blocks have one element: each is read after the one before was written.
+The loops go in blocks. An operand is read where it lies if it is contiguous; a scalar (stride 0) is spread over a block once, but an
+integer divisor stays one value, whose reciprocal is computed once; anything else is gathered block by block. Results are computed into a
+block of the stack, which no operand can overlap, and then stored, so one vector loop serves every pattern, in place too. Where the output
+may overlap an operand in any other way than cell by cell (reduce, accumulate), elements are taken one at a time: each is read after the
+one before was written.
 """
 
 from numba import njit
 
 from .primitives import pointer, restore_flags, save_flags
 
+FEW = 8  # integers: as many divisions by the processor take no longer than it takes to set up the vector loop
+
 
 @njit(forceinline=True, error_model="numpy")
 def overlaps(start, step, out, out_step, n, size):
-    """Whether `n` elements at `start` share memory with those at `out` otherwise than cell by cell."""
+    """Whether `n` elements at `start` may share memory, by their extents, with those at `out`, otherwise than cell by cell."""
     if start == out and step == out_step and abs(step) >= size:
         return False
     last, out_last = start + step * (n - 1), out + out_step * (n - 1)
@@ -30,7 +33,7 @@ def integer_loop(args, dims, steps, data):
     n, (a, b, out), (step_a, step_b, step_out) = dims[0], (args[0], args[1], args[2]), (steps[0], steps[1], steps[2])
     state = save_flags()
     notes = clear
-    if n <= 8 or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
+    if n <= FEW or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
         for i in range(n):
             divisor = read(pointer(b), i * step_b)
             notes = note(divisor, notes)

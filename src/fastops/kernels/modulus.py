@@ -101,7 +101,8 @@ def floored(remainder: Formula, x: Lane, y: Lane) -> Lane:
 # bfloat16 (53 >= 2 * 24 + 2 bits: the double rounding is innocuous; Figueroa, "When is double rounding innocuous?", 1995).
 INFINITY = float("inf")
 SIGN, FRACTION, QUIET = 1 << 63, (1 << 52) - 1, 1 << 51
-TINY, OFFSET = 2.0**-1022, 4096
+TINY = 2.0**-1022  # the smallest normal number
+OFFSET = 4096  # keeps differences of exponents positive, since lanes are unsigned
 NOT_A_NUMBER = SIGN | 0x7FF << 52 | QUIET  # what x86 makes of an invalid operation; here on every processor
 
 
@@ -139,10 +140,10 @@ def round_to_integer(q: Lane) -> Lane:
 class Reduction:
     """One step r -> r mod s of a floating-point remainder, on magnitudes in double precision.
 
-    q is the integer nearest to r / s, so r - q*s lies in [-s/2, s/2] (a rounded quotient that errs at a half does no harm), is a multiple
-    of the smaller unit of r and s, and hence a double: a fused multiply-add gives it exactly for q up to 2**51. Without one, q is kept so
-    small that q*s is exact by itself (short significands), or s is split in two whose products with q are (double precision, q up to
-    2**24: then |r - q*high| < 2 s / 2 + 2**-2 s stays within 53 bits). A negative result is short by s: adding it gives r mod s, again a
+    q is the integer nearest to the rounded r / s, so |r - q*s| is at most 5/8 s; it is a multiple of the smaller unit of r and s, and
+    hence a double: a fused multiply-add gives it exactly for q up to 2**51. Without one, q is kept so small that q*s is exact by itself
+    (short significands), or s is split in two whose products with q are (double precision, q up to 2**24: then |r - q*high| is at most
+    s/2 + s/4, a multiple of that unit too, and stays within 53 bits). A negative result is short by s: adding it gives r mod s, again a
     double.
     """
 
@@ -173,7 +174,8 @@ class Reduction:
         return (x / y >= self.limit) & (x < INFINITY) & (y.constant(0.0) < y)
 
     def partial_step(self, r: Lane, y: Lane) -> Lane:
-        """r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r, so that the quotient is small enough. Since
+        """r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r (k = 0 where that of y is no further
+        below), so that the quotient is small enough. Since
         y divides s, (r mod s) mod y = r mod y. A subnormal y is first made normal; 2**k comes in two factors, for it may exceed a
         double."""
         normal = where(y < TINY, y * 2.0**54, y)
@@ -214,11 +216,6 @@ def is_invalid(x: Lane, y: Lane) -> Lane:
 
 
 # --- what a loop is made of ---
-OPERATIONS = ("remainder", "fmod")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-
-
 def memory(kind: Any) -> dict[str, Any]:
     size = kind.bitwidth // 8
     return {"SIZE": size, "BLOCK": BLOCK, "read": reader(kind), "write": writer(kind), "scratch": scratch(BLOCK * size)}

@@ -94,8 +94,11 @@ def call_loop(typing: Any, loop: Any, arguments: Any, dimensions: Any, steps: An
 
 # --- floating-point flags ---
 # `save_flags` gives the state of this thread, `restore_flags` puts a state back, with the bits INVALID or DIVIDE added where they were
-# earned. On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says.
+# earned. On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says, by its numbers on
+# Arm and on Windows.
 X86 = platform.machine().lower() in ("x86_64", "amd64")
+if not X86 and platform.machine().lower() not in ("arm64", "aarch64"):
+    raise ImportError(f"fastops knows the floating-point flags of x86-64 and of 64-bit Arm, not of {platform.machine()}")
 _WINDOWS = sys.platform == "win32"
 INVALID, DIVIDE, ALL_FLAGS = (0x01, 0x04, 0x3D) if X86 else (0x10, 0x08, 0x1F) if _WINDOWS else (0x01, 0x02, 0x1F)
 INEXACT = 0x20 if X86 else 0x01 if _WINDOWS else 0x10

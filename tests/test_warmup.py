@@ -1,0 +1,50 @@
+"""`warmup` compiles what it is asked for, in a process of its own, since others share what is compiled."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastops
+
+
+def compiled_after(call, before="import sys"):
+    tell = "from fastops.engine import compiler; print(*(made.name for made in compiler.compiled()))"
+    code = f"import numpy as np; {before}; import fastops; {call}; {tell}"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    return set(done.stdout.split())
+
+
+def test_some_dtypes():
+    names = {f"{operation}_{dtype}" for operation in ("remainder", "fmod") for dtype in ("float32", "int64")}
+    assert compiled_after("fastops.warmup(np.float32, '>i8')") == names | {"drive_tasks"}
+
+
+@pytest.mark.parametrize(("before", "count"), [("pass", 22), ("import ml_dtypes", 24)])
+def test_all_dtypes(before, count):
+    names = compiled_after("fastops.warmup()", before)
+    assert len(names) == count + 1
+    assert ("remainder_bfloat16" in names) == (count == 24)
+
+
+@pytest.mark.parametrize("dtype", [np.longdouble, np.complex64, "U3", object, bool])
+def test_a_dtype_without_a_loop(dtype):
+    with pytest.raises(TypeError, match=f"there is no loop for {np.dtype(dtype)}"):
+        fastops.warmup(np.float32, dtype)
+
+
+LARGE = "np.arange(20_000.0)"
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "name"),
+    [
+        ("import pandas as pd", f"fastops.fmod(pd.Series({LARGE}), 3)", "fmod_float64"),
+        ("import pandas as pd", f"fastops.fmod(pd.DataFrame({{'a': {LARGE}}}), 3)", "fmod_float64"),
+        ("import xarray as xr", f"fastops.mod(xr.DataArray({LARGE}), 3)", "remainder_float64"),
+        ("import dask.array as da", f"fastops.mod(da.from_array({LARGE}), 3)", "remainder_float64"),
+    ],
+)
+def test_large_objects_of_others_have_their_loop_compiled(before, call, name):
+    assert name in compiled_after(call, before)
