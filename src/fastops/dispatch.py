@@ -45,6 +45,7 @@ class Remainder:
     def __init__(self, name: str, prototype: Callable[..., Any], truncated: Remainder | None = None):
         """`prototype` has the signature and the docstring; `truncated` is what the attribute `fmod=1` of ONNX's Mod asks for."""
         self.__name__ = self.__qualname__ = name
+        self.__module__ = "fastops"  # where pickle finds it
         self.__doc__ = inspect.cleandoc(prototype.__doc__ or "")
         parameters = inspect.signature(prototype).parameters.values()
         self.__signature__ = inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in parameters])
