@@ -30,6 +30,8 @@ Operands = Callable[[], tuple[Any, ...]]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "table: the cells of the README's table")
+    if not config.pluginmanager.hasplugin("benchmark"):
+        raise pytest.UsageError("the benchmarks need pytest-benchmark: pip install -e '.[bench]'")
     if config.getoption("benchmark_json"):
         config.getoption("benchmark_json").parent.mkdir(parents=True, exist_ok=True)
 
