@@ -4,6 +4,7 @@ import array
 import copy
 import datetime
 import decimal
+import doctest
 import enum
 import fractions
 import functools
@@ -956,3 +957,10 @@ def test_more_than_32_dimensions():
     x, y = np.ones((1,) * 40 + (300, 1, 300, 1)), np.arange(1.0, 301.0).reshape((1,) * 2 + (300, 1))
     assert_same(fastops.mod(x, y), np.mod(x, y))
     assert_same(fastops.mod(np.ones((1,) * 40), [1]), np.mod(np.ones((1,) * 40), [1]))
+
+
+@pytest.mark.parametrize("function", [fastops.mod, fastops.fmod, fastops.warmup], ids=["mod", "fmod", "warmup"])
+def test_the_examples_of_the_docstrings(function):
+    example = doctest.DocTestParser().get_doctest(function.__doc__, {}, "docstring", None, None)
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0

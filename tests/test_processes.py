@@ -513,3 +513,22 @@ def test_fork_while_another_thread_compiles(tmp_path):
         print(codes)
     """
     assert " ".join(run(dedent(code), timeout=300, NUMBA_CACHE_DIR=tmp_path)) == "[0, 0, 0, 0]"
+
+
+def test_a_numpy_whose_c_api_is_not_as_expected():
+    """fastops then has no ufunc of its own: NumPy's serves what the parallel driver does not."""
+    code = """
+        import numpy as np
+        module = np._core._multiarray_umath
+        capsule = module._UFUNC_API
+        del module._UFUNC_API
+        import fastops
+        module._UFUNC_API = capsule  # Numba needs it
+    """
+    check = """
+from fastops import real_ufuncs
+assert "_UFUNC_API" in real_ufuncs.problem and real_ufuncs.remainder is np.remainder
+small = fastops.mod([5, -5], 3).tolist(), fastops.fmod.reduce([7, 4, 2]), fastops.mod(np.float32(5), 3)
+print(right(), len(driven), *small[0], *small[1:])
+"""
+    assert run(dedent(code) + LARGE_CALLS + check, timeout=120) == ["True", "2", "2", "1", "1", "2.0"]
