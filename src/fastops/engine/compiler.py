@@ -89,10 +89,21 @@ def compiling() -> Iterator[None]:
         except (Unavailable, MemoryError):
             raise
         except Exception as error:
+            if _is_foreign(error):
+                raise
             _reason = f"{type(error).__name__}: {error}"
             raise Unavailable(_reason) from error
         finally:
             _inside.clear()
+
+
+def _is_foreign(error: Exception) -> bool:
+    """Whether somebody else's code raised it, such as a signal handler that ran in the middle."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    package = place.tb_frame.f_globals.get("__name__", "").partition(".")[0] if place is not None else ""
+    return package not in {"fastops", "numba", "llvmlite", "numpy", *sys.stdlib_module_names}
 
 
 @cache
@@ -163,7 +174,9 @@ def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
         start = time.perf_counter()
         try:
             function = compile(True)
-        except Exception:
+        except Exception as error:
+            if _is_foreign(error):
+                raise
             function = compile(False)
         hits = function.cache_hits if hasattr(function, "cache_hits") else sum(function.stats.cache_hits.values())
         _made[name] = Compiled(function, getattr(function, "address", 0), name, hits > 0, time.perf_counter() - start)
