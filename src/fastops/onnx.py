@@ -88,6 +88,8 @@ def mod(A: ArrayLike, B: ArrayLike, *, fmod: int = 0, opset: int = 13) -> NDArra
 
 def _version_in_force(opset: int) -> int:
     try:
+        if isinstance(opset, np.bool_):
+            raise TypeError  # before NumPy 2.3 it counts as an index
         return max(version for version in _VERSIONS if version <= index(opset))
     except (TypeError, ValueError):  # not an integer; no version is old enough
         raise ValueError(f"opset must be an integer of 10 or more, as Mod exists since opset 10, got {opset!r}") from None
