@@ -64,12 +64,15 @@ def numba() -> Any:
         if getattr(getattr(sys.modules.get("numba"), "__spec__", None), "_initializing", False):
             raise Unavailable  # called from a signal handler, a finalizer or another thread while others import Numba
         with compiling():
-            import numba as module
+            try:
+                import numba as module
 
-            if module.config.DISABLE_JIT:
-                _reason = "NUMBA_DISABLE_JIT is set"
-            else:
-                _numba = module
+                if module.config.DISABLE_JIT:
+                    _reason = "NUMBA_DISABLE_JIT is set"
+                else:
+                    _numba = module
+            except Exception as error:  # whatever a broken installation raises, in Numba or in a package that it loads
+                _reason = f"{type(error).__name__}: {error}"
     if _reason is not None:
         raise Unavailable(_reason)
     return _numba
