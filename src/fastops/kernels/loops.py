@@ -2,7 +2,7 @@
 """Templates of the inner loops, by NumPy's contract: `args` three addresses, `dims` the length, `steps` three strides in bytes.
 
 A template is compiled once for each operation and dtype; the names that stand nowhere in this file (SIZE, read, remainder …) are given
-then, by `modulus.integer_names` and `modulus.float_names`.
+then, by `bindings.integer_names` and `bindings.float_names`.
 
 The loops go in blocks. An operand is read where it lies if it is contiguous; a scalar (stride 0) is spread over a block once, but an
 integer divisor stays one value, whose reciprocal is computed once; anything else is gathered block by block. Results are computed into a
