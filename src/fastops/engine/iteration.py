@@ -125,9 +125,10 @@ def driver() -> Any:
         from ..kernels import driver as kernel
 
         word = compiler.numba().types.intp
-        return compiler.function(kernel.drive_tasks, {}, "drive_tasks", word(word[::1], word), parallel=True).function
+        return compiler.function(kernel.drive_tasks, {}, "drive_tasks", word(word, word), parallel=True).function
 
 
 def drive(plan: Plan, loop: int, workers: int) -> int:
     """Run the inner loop at the address `loop` over a plan by `workers` threads; the floating-point flags that it raised."""
-    return int(driver()(np.array(_words(plan, loop), np.intp), workers))
+    words = np.array(_words(plan, loop), np.intp)
+    return int(driver()(words.__array_interface__["data"][0], workers))

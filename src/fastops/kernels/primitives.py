@@ -101,7 +101,6 @@ if not X86 and platform.machine().lower() not in ("arm64", "aarch64"):
     raise ImportError(f"fastops knows the floating-point flags of x86-64 and of 64-bit Arm, not of {platform.machine()}")
 _WINDOWS = sys.platform == "win32"
 INVALID, DIVIDE, ALL_FLAGS = (0x01, 0x04, 0x3D) if X86 else (0x10, 0x08, 0x1F) if _WINDOWS else (0x01, 0x02, 0x1F)
-INEXACT = 0x20 if X86 else 0x01 if _WINDOWS else 0x10
 OVERFLOW, UNDERFLOW = (0x08, 0x10) if X86 else (0x04, 0x02) if _WINDOWS else (0x04, 0x08)
 
 if X86:
