@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from .engine import compiler, errors
 from .engine.iteration import cells_apart
 from .real_ufuncs import is_served
+from .scatter_plainly import FLAGS, divide_plainly
 
 # Elements, or rows where NumPy has no loop over them, from which a kernel is worth loading: below, NumPy needs a few milliseconds at most.
 LARGE, MANY = 10_000, 500
 
-_FLAGS = ((errors.DIVIDE, 1), (errors.OVERFLOW, 2), (errors.UNDERFLOW, 4), (errors.INVALID, 8))
 _Array = np.ndarray[Any, Any]
 _kernels: dict[np.dtype[Any], Any] = {}
 
@@ -86,7 +86,7 @@ def scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Arr
     if native is not x:
         x[...] = native
     if raised:
-        messages = [*messages, *(f"{kind} encountered in scatter_div" for kind, number in _FLAGS if raised & number)]
+        messages = [*messages, *(f"{kind} encountered in scatter_div" for kind, number in FLAGS if raised & number)]
     if messages:
         errors.report(messages)
     return input_x
@@ -218,7 +218,7 @@ def _divide(x: _Array, index: _Array, divisors: _Array) -> int:
         raise _index_error(index, len(x))
     if x.dtype.kind in "iu" and not by.all():
         raise _zero_error(divisors)
-    return _divide_plainly(x, flat, by) if by.size else 0
+    return divide_plainly(x, flat, by) if by.size else 0
 
 
 def _kernel(dtype: np.dtype[Any], rows: int, size: int) -> Any:
@@ -250,39 +250,3 @@ def _words(x: _Array, index: _Array, by: _Array) -> _Array:
         runs = len(offsets) // 2
     rows = [starts[1], x.strides[0], steps[0], starts[2], by.strides[0], steps[1]]
     return np.array([starts[0], index.itemsize == 4, index.size, len(x), runs, length, *rows, *offsets], np.intp)
-
-
-def _divide_plainly(x: _Array, index: _Array, by: _Array) -> int:
-    """The same by NumPy, row by row: where there is little to do, and where nothing can be compiled."""
-    if x.dtype.kind == "f":
-        _, messages = errors.noted(np.divide.at, (x, index, by), {})
-        raised = 0
-    else:
-        step = _truncate if x.dtype.kind in "iu" else _round_each
-        raised, messages = errors.noted(_row_by_row, (step, x, index, by), {})
-        if x.dtype.kind in "iu":  # NumPy's remarks on MIN // -1
-            return 0
-    kinds = {message.partition(" encountered in ")[0] for message in messages}
-    return int(raised) | sum(number for kind, number in _FLAGS if kind in kinds)
-
-
-def _row_by_row(step: Any, x: _Array, index: _Array, by: _Array) -> int:
-    raised = 0
-    for k, row in enumerate(index.tolist()):
-        raised |= step(x[row : row + 1], by[k : k + 1])
-    return raised
-
-
-def _truncate(cells: _Array, by: _Array) -> int:
-    cells[...] = (cells - np.fmod(cells, by)) // by
-    return 0
-
-
-def _round_each(cells: _Array, by: _Array) -> int:
-    """For bfloat16: see kernels/scatter.py on why single precision and one more rounding are right."""
-    quotient = cells.astype(np.float32) / by.astype(np.float32)
-    cells[...] = quotient.astype(cells.dtype)
-    result = cells.astype(np.float32)
-    overflow = np.isinf(result) & np.isfinite(quotient)
-    underflow = (np.abs(quotient) < np.finfo(np.float32).tiny) & (result != quotient)
-    return (2 if overflow.any() else 0) | (4 if underflow.any() else 0)

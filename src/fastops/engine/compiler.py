@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -28,13 +27,12 @@ class Unavailable(Exception):
 
 
 class Compiled(NamedTuple):
-    """A compiled function: what Numba made, its entry point for C if it has one, where it came from and how long that took."""
+    """A compiled function: what Numba made, its entry point for C if it has one, and where it came from."""
 
     function: Any
     address: int
     name: str
     from_cache: bool
-    seconds: float
 
 
 _lock = threading.RLock()
@@ -174,7 +172,6 @@ def _specialise(template: Callable[..., Any], names: Mapping[str, Any], name: st
 def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
     """Compile with the cache, or without where it cannot be used: no writable folder, a full disk, damaged files. Inside `compiling`."""
     if name not in _made:
-        start = time.perf_counter()
         try:
             function = compile(True)
         except Exception as error:
@@ -182,7 +179,7 @@ def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
                 raise
             function = compile(False)
         hits = function.cache_hits if hasattr(function, "cache_hits") else sum(function.stats.cache_hits.values())
-        _made[name] = Compiled(function, getattr(function, "address", 0), name, hits > 0, time.perf_counter() - start)
+        _made[name] = Compiled(function, getattr(function, "address", 0), name, hits > 0)
     return _made[name]
 
 
