@@ -44,12 +44,13 @@ def loop(name: str, dtype: np.dtype[Any]) -> int:
 def _compile(name: str, dtype: np.dtype[Any]) -> int:
     compiler.numba()
     with compiler.compiling():
-        from .kernels import bindings, loops, modulus
+        from .kernels import bindings, lanes, loops
 
+        processor = lanes.Processor(**compiler.features())
         if dtype.kind in "iu":
-            template, names = loops.integer_loop, bindings.integer_names(name, dtype.name)
+            template, names = loops.integer_loop, bindings.integer_names(name, dtype.name, processor)
         else:
-            template, names = loops.float_loop, bindings.float_names(name, dtype.name, modulus.Processor(**compiler.features()))
+            template, names = loops.float_loop, bindings.float_names(name, dtype.name, processor)
         address = compiler.inner_loop(template, names, f"{name}_{dtype.name}").address
         if not problem:
             ufunc = {"remainder": remainder, "fmod": fmod}[name]

@@ -7,14 +7,22 @@ whose operators emit one LLVM instruction each, in the width of the operands; `o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.ir as ir
 from numba import types
 from numba.extending import intrinsic
 
-INT16, INT32 = ir.IntType(16), ir.IntType(32)
+INT8, INT16, INT32, INT64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+
+
+class Processor(NamedTuple):
+    """What the formulas ask of the processor that they are compiled for: whether it has, in SIMD lanes where that matters, …"""
+
+    fused: bool  # a fused multiply-add
+    half: bool  # conversions between half and single precision
+    wide: bool  # conversions between 64-bit integers and double precision
 
 
 class Lane:
@@ -32,6 +40,9 @@ class Lane:
     def _emit(self, integer: str, floating: str, other: Any) -> Lane:
         operation = floating if self.is_float else integer
         return Lane(self.builder, getattr(self.builder, operation)(self.value, self.constant(other).value))
+
+    def __neg__(self) -> Lane:
+        return Lane(self.builder, self.builder.fneg(self.value) if self.is_float else self.builder.neg(self.value))
 
     def _compare(self, symbol: str, other: Any) -> Lane:
         compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_unsigned
@@ -67,6 +78,10 @@ class Lane:
     def __rshift__(self, other: Any) -> Lane:
         return self._emit("lshr", "", other)
 
+    def shift_signed(self, bits: int) -> Lane:
+        """Shifted right with copies of the sign."""
+        return Lane(self.builder, self.builder.ashr(self.value, ir.Constant(self.type, bits)))
+
     def __invert__(self) -> Lane:
         return self ^ -1
 
@@ -84,17 +99,21 @@ class Lane:
     def is_nan(self) -> Lane:
         return Lane(self.builder, self.builder.fcmp_unordered("uno", self.value, self.value))
 
-    def sign_mask(self) -> Lane:
-        """All bits set where an integer's top bit is."""
-        return Lane(self.builder, self.builder.ashr(self.value, ir.Constant(self.type, self.bits - 1)))
+    def is_negative(self) -> Lane:
+        """Whether an integer's top bit is set."""
+        return Lane(self.builder, self.builder.icmp_signed("<", self.value, ir.Constant(self.type, 0)))
 
-    def to_float(self, target: ir.Type) -> Lane:
-        """The number of an unsigned integer."""
-        return Lane(self.builder, self.builder.uitofp(self.value, target))
+    def to_float(self, target: ir.Type, signed: bool = False) -> Lane:
+        """The number of an integer."""
+        return Lane(self.builder, (self.builder.sitofp if signed else self.builder.uitofp)(self.value, target))
 
-    def to_integer(self, bits: int) -> Lane:
+    def to_integer(self, bits: int, signed: bool = False) -> Lane:
         """The integer part; out of range is undefined."""
-        return Lane(self.builder, self.builder.fptoui(self.value, ir.IntType(bits)))
+        return Lane(self.builder, (self.builder.fptosi if signed else self.builder.fptoui)(self.value, ir.IntType(bits)))
+
+    def low_bits(self, bits: int) -> Lane:
+        """An integer modulo 2**bits, for at most as many bits as it has."""
+        return self if bits == self.bits else self.narrow(ir.IntType(bits))
 
     def as_bits(self) -> Lane:
         return Lane(self.builder, self.builder.bitcast(self.value, ir.IntType(self.bits)))
@@ -103,9 +122,10 @@ class Lane:
         """The bits of an integer read as a float of the same width."""
         return Lane(self.builder, self.builder.bitcast(self.value, target))
 
-    def extend(self, target: ir.Type) -> Lane:
-        """To a wider integer (zeros above) or a wider float (exact)."""
-        return Lane(self.builder, (self.builder.fpext if self.is_float else self.builder.zext)(self.value, target))
+    def extend(self, target: ir.Type, signed: bool = False) -> Lane:
+        """To a wider integer (zeros above, or copies of the sign) or a wider float (exact)."""
+        extend = self.builder.fpext if self.is_float else self.builder.sext if signed else self.builder.zext
+        return Lane(self.builder, extend(self.value, target))
 
     def narrow(self, target: ir.Type) -> Lane:
         """To a narrower integer (low bits) or a narrower float (to nearest even)."""
@@ -124,9 +144,35 @@ def larger(x: Lane, y: Lane) -> Lane:
     return where(x < y, y, x)
 
 
+def absolute(x: Lane) -> Lane:
+    """Of a signed integer; the lowest one's is its own bit pattern, read as unsigned."""
+    return negated_where(x.is_negative(), x)
+
+
+def negated_where(condition: Lane, x: Lane) -> Lane:
+    return where(condition, -x, x)
+
+
+def saturating_double(x: Lane) -> Lane:
+    """2 * x of an unsigned integer, or the largest where that overflows."""
+    kind = ir.FunctionType(x.type, [x.type, x.type])
+    return Lane(x.builder, x.builder.call(x.builder.module.declare_intrinsic("llvm.uadd.sat", [x.type], kind), [x.value, x.value]))
+
+
 def fused_multiply_add(x: Lane, y: Lane, z: Lane) -> Lane:
     """x * y + z, rounded once. Only for processors that have the instruction: the library's substitute is slow where it exists at all."""
     return Lane(x.builder, x.builder.fma(x.value, y.value, z.value))
+
+
+def multiply_add(processor: Processor, x: Lane, y: Lane, z: Lane) -> Lane:
+    """x * y + z, rounded once where the processor can, and otherwise twice."""
+    return fused_multiply_add(x, y, z) if processor.fused else x * y + z
+
+
+# Adding 1.5 * 2**52 to a number in double precision, or 1.5 * 2**23 in single, rounds it to the nearest integer, ties to even, which then
+# stands in the low bits of the sum: up to 2**51, or 2**22, in magnitude. (No call of a library's rint, as old processors need.)
+MAGIC = {DOUBLE: 1.5 * 2.0**52, FLOAT: 1.5 * 2.0**23}
+MAGIC_BITS = {DOUBLE: 0x4338 << 48, FLOAT: 0x4B40 << 16}
 
 
 def operation(formula: Callable[..., Lane], result: types.Type, *operands: types.Type) -> Any:

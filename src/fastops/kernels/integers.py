@@ -1,0 +1,212 @@
+"""The two remainders of integers: formulas on SIMD lanes, each with the argument why it is exact.
+
+SIMD units do not divide integers, so a quotient q near x / y is had otherwise: by a floating-point reciprocal, by a multiply-high, or bit
+by bit. Integer arithmetic is modulo 2**bits, so x - q*y is right if it fits, however large the product. D is the magnitude of the divisor,
+as an unsigned integer; a zero divisor is replaced by 1, whose remainder is the wanted 0.
+"""
+
+from __future__ import annotations
+
+import llvmlite.ir as ir
+
+from .lanes import (
+    DOUBLE,
+    FLOAT,
+    INT16,
+    INT32,
+    MAGIC,
+    MAGIC_BITS,
+    Lane,
+    Processor,
+    absolute,
+    larger,
+    multiply_add,
+    negated_where,
+    saturating_double,
+    smaller,
+    where,
+)
+
+SHRINK = {FLOAT: 1 - 2.0**-21, DOUBLE: 1 - 2.0**-50}  # more than all roundings on the way to a quotient together: at most five
+
+
+def divisor_magnitude(y: Lane, signed: bool) -> Lane:
+    return larger(absolute(y) if signed else y, y.constant(1))
+
+
+def into_range(r: Lane, divisor: Lane) -> Lane:
+    """r, in (-D, D) as a signed number, to [0, D): of r and r + D, read as unsigned, the smaller is the one that is not negative."""
+    return smaller(r, r + divisor)
+
+
+def signed_remainder(floored: bool, r: Lane, x: Lane, y: Lane, divisor: Lane) -> Lane:
+    """The remainder from any r with r = x modulo D and |r| < D: the one in [0, D), if its sign is that of the divisor (floored) or of the
+    dividend (truncated); otherwise the same with all signs turned. MIN by -1 is 0, for nothing overflows that is not modulo 2**bits."""
+    turned = (y if floored else x).is_negative()
+    return negated_where(turned, into_range(negated_where(turned, r), divisor))
+
+
+# --- 8 bits by 8 bits: the school's long division ---
+def bit_by_bit(x: Lane, y: Lane, bits: int) -> Lane:
+    """x mod y for x < 2**bits, y >= 1: of r and r - y * 2**k, modulo 2**8 and unsigned, the smaller is the rest, from the highest k down.
+    Multiples of y that overflow are taken as 255, which is larger than any x here; so they change nothing."""
+    multiples = [y]
+    for _ in range(bits - 1):
+        multiples.append(saturating_double(multiples[-1]))
+    for multiple in reversed(multiples):
+        x = smaller(x, x - multiple)
+    return x
+
+
+def byte_remainder(x: Lane, y: Lane) -> Lane:
+    """Of unsigned bytes, the last bit by itself, since 255 must not occur: 2 * r + 1 < 256 for r < 128."""
+    y = divisor_magnitude(y, signed=False)
+    r = bit_by_bit(x >> 1, y, 7)
+    r = r + r + (x & 1)
+    return smaller(r, r - y)
+
+
+def signed_byte_remainder(floored: bool, x: Lane, y: Lane) -> Lane:
+    """By magnitudes, up to 128."""
+    divisor = divisor_magnitude(y, signed=True)
+    r = bit_by_bit(absolute(x), divisor, 8)
+    if not floored:
+        return negated_where(x.is_negative(), r)
+    return negated_where(y.is_negative(), into_range(negated_where((x ^ y).is_negative(), r), divisor))
+
+
+# --- 16 to 64 bits: a reciprocal in floating point ---
+def to_float(x: Lane, number: ir.Type, processor: Processor, signed: bool) -> Lane:
+    """The number of an integer, rounded to single or double precision."""
+    if x.bits == 16:
+        return x.extend(INT32, signed).to_float(number, signed=True)
+    if signed and x.bits == 64 and not processor.wide:
+        magnitude = absolute(x).to_float(number)
+        return where(x.is_negative(), -magnitude, magnitude)
+    return x.to_float(number, signed)
+
+
+def to_integer(q: Lane, bits: int, processor: Processor, signed: bool) -> Lane:
+    """An integer near q: towards zero; or, where 64 bits must be put together from two halves, the nearest if signed and else less than 1
+    below."""
+    if bits < 64 or processor.wide:
+        return q.to_integer(max(bits, 32), signed).low_bits(bits)
+    high = q * 2.0**-32 + MAGIC[DOUBLE]
+    low = q - (high - MAGIC[DOUBLE]) * 2.0**32
+    if not signed:
+        low = low - 0.5
+    return (high.as_bits() << 32) + ((low + MAGIC[DOUBLE]).as_bits() - MAGIC_BITS[DOUBLE])
+
+
+def centred(x: Lane, divisor: Lane, processor: Processor) -> Lane:
+    """r = x modulo D of signed integers, |r| < D.
+
+    16 bits: q is x times the reciprocal in single precision, to the nearest integer: within 1/2 + 2**-4 of x / D. 32 bits: a first quotient,
+    which errs by less than 1 + 2**11 / D and towards zero, leaves |r| < D + 2**11, and no more than |x|, so that it fits; the second is then
+    within 1/2 + 2**-8. 64 bits go the same way in double precision, with 2**14 for 2**11.
+    A divisor of 2**(bits - 1) is negative as a signed number, and so is its quotient; but modulo 2**bits, their product is the same.
+    """
+    number = FLOAT if x.bits <= 32 else DOUBLE
+    inverse = SHRINK[number] / to_float(divisor, number, processor, signed=x.bits > 16)
+    if x.bits > 16:
+        x = x - to_integer(to_float(x, number, processor, signed=True) * inverse, x.bits, processor, signed=True) * divisor
+    nearest = multiply_add(processor, to_float(x, number, processor, signed=True), inverse, inverse.constant(MAGIC[number])).as_bits()
+    return x - (nearest - MAGIC_BITS[number]).low_bits(x.bits) * divisor
+
+
+def from_below(x: Lane, divisor: Lane, processor: Processor) -> Lane:
+    """x mod D of unsigned integers.
+
+    The reciprocal is made too small by more than all roundings, so a quotient q is never too large and x - q * D never negative. One step in
+    single precision for 16 bits, or in double for 32, leaves at most D. Otherwise a first step leaves less than 2 * D + 2**13 (32 bits, single
+    precision) or 2 * D + 2**15 (64 bits, double), and a second one less than 2 * D. Then of r and r - D, modulo 2**bits, the smaller is in
+    [0, D).
+    """
+    single = x.bits == 16 or (x.bits == 32 and processor.wide)
+    number = FLOAT if single else DOUBLE
+    inverse = SHRINK[number] / to_float(divisor, number, processor, signed=False)
+    for _ in range(1 if x.bits == 16 or (x.bits == 32 and not single) else 2):
+        x = x - to_integer(to_float(x, number, processor, signed=False) * inverse, x.bits, processor, signed=False) * divisor
+    return smaller(x, x - divisor)
+
+
+LIMIT_IN_DOUBLES = 51  # bits
+
+
+def bits_in_doubles(x: Lane, signed: bool, notes: Lane) -> Lane:
+    """Notes of 64-bit operands: below 2**52 if all of them suit `in_doubles`."""
+    return notes | (x + (1 << LIMIT_IN_DOUBLES) if signed else x << 1)
+
+
+def in_doubles(floored: bool, signed: bool, x: Lane, y: Lane, processor: Processor) -> Lane:
+    """The remainder of 64-bit integers from -2**51 to 2**51 - 1. The quotient, rounded to an integer, is within 5/8 of x / y, so its product
+    with y is an integer below 2**52, which a double holds, and |r| < |y|; then signs as in `signed_remainder`."""
+
+    def exactly(z: Lane) -> Lane:
+        return z.to_float(DOUBLE, signed) if processor.wide else (z + MAGIC_BITS[DOUBLE]).as_float(DOUBLE) - MAGIC[DOUBLE]
+
+    x, y = exactly(x), exactly(where(y == 0, y.constant(1), y))
+    q = (x / y + MAGIC[DOUBLE]) - MAGIC[DOUBLE]
+    sign = (y if floored else x).as_bits() & (1 << 63)
+    r = (multiply_add(processor, -q, y, x).as_bits() ^ sign).as_float(DOUBLE)
+    r = where(r < 0.0, r + (y.as_bits() & ((1 << 63) - 1)).as_float(DOUBLE), r)
+    r = (r.as_bits() ^ sign).as_float(DOUBLE)
+    return r.to_integer(64, signed) if processor.wide else (r + MAGIC[DOUBLE]).as_bits() - MAGIC_BITS[DOUBLE]
+
+
+# --- by one divisor: what depends on it alone is computed once ---
+def high_product(x: Lane, y: Lane) -> Lane:
+    """The upper half of the product of two unsigned integers."""
+    wide = ir.IntType(2 * x.bits)
+    return ((x.extend(wide) * y.extend(wide)) >> x.bits).narrow(x.type)
+
+
+def prepare_unsigned(y: Lane) -> tuple[Lane, Lane]:
+    """D, and floor((2**bits - 1) / D)."""
+    divisor = divisor_magnitude(y, signed=False)
+    return divisor, divisor.constant(2**divisor.bits - 1) / divisor
+
+
+def by_multiplier(x: Lane, divisor: Lane, multiplier: Lane) -> Lane:
+    """x mod D of unsigned integers. D * multiplier is above 2**bits - D - 1, so x * multiplier / 2**bits is too small by less than 1, and
+    its floor by at most 1: x - q * D is in [0, 2 * D)."""
+    r = x - high_product(x, multiplier) * divisor
+    return smaller(r, r - divisor)
+
+
+def rounded_product(x: Lane, y: Lane) -> Lane:
+    """x * y / 2**15 of signed 16-bit integers, to the nearest."""
+    product = x.extend(INT32, signed=True) * y.extend(INT32, signed=True)
+    return ((product.shift_signed(14) + 1).shift_signed(1)).narrow(INT16)
+
+
+def prepare_signed(y: Lane) -> tuple[Lane, Lane, Lane, Lane]:
+    """D, 2**15 / D to the nearest, a mask that is 0 for D = 1, and what a floored remainder other than 0 lacks."""
+    divisor = divisor_magnitude(y, signed=True)
+    multiplier = ((divisor.extend(INT32).constant(1 << 16) / divisor.extend(INT32) + 1) >> 1).narrow(INT16)
+    mask = where(divisor == 1, y.constant(0), y.constant(-1))
+    return divisor, multiplier, mask, where(y.is_negative(), y, y.constant(0))
+
+
+def by_signed_multiplier(floored: bool, x: Lane, divisor: Lane, multiplier: Lane, mask: Lane, lack: Lane) -> Lane:
+    """The remainder of signed 16-bit integers. The multiplier errs by less than 1/2 (by nothing, if D is a power of two), the quotient by as
+    much for the largest x, and its rounding by 1/2 again: |r| < D. Only 2**15 / 1 does not fit: there the mask gives the 0."""
+    r = x - rounded_product(x, multiplier) * divisor
+    if not floored:
+        turned = x.is_negative()
+        return negated_where(turned, into_range(negated_where(turned, r), divisor) & mask)
+    r = into_range(r, divisor) & mask
+    return r + where(r == 0, r.constant(0), lack)
+
+
+# --- one element: the processor's division is faster than to set up a loop ---
+def divided(x: Lane, divisor: Lane) -> Lane:
+    return x - x / divisor * divisor
+
+
+def single_remainder(floored: bool, signed: bool, x: Lane, y: Lane) -> Lane:
+    divisor = divisor_magnitude(y, signed)
+    if not signed:
+        return divided(x, divisor)
+    r = divided(absolute(x), divisor)
+    return signed_remainder(floored, negated_where(x.is_negative(), r), x, y, divisor)
