@@ -67,7 +67,7 @@ def cache_place() -> Path | None:
 
     cache: Any = caching.FunctionCache
     try:
-        return Path(cache(loops.integer_loop).cache_path)
+        return Path(cache(loops.inner_loop).cache_path)
     except RuntimeError:  # "no locator available"
         return None
 

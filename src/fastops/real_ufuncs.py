@@ -46,12 +46,8 @@ def _compile(name: str, dtype: np.dtype[Any]) -> int:
     with compiler.compiling():
         from .kernels import bindings, lanes, loops
 
-        processor = lanes.Processor(**compiler.features())
-        if dtype.kind in "iu":
-            template, names = loops.integer_loop, bindings.integer_names(name, dtype.name, processor)
-        else:
-            template, names = loops.float_loop, bindings.float_names(name, dtype.name, processor)
-        address = compiler.inner_loop(template, names, f"{name}_{dtype.name}").address
+        names = bindings.names(name, dtype.name, lanes.Processor(**compiler.features()))
+        address = compiler.inner_loop(loops.inner_loop, names, f"{name}_{dtype.name}").address
         if not problem:
             ufunc = {"remainder": remainder, "fmod": fmod}[name]
             if dtype.num < 256:

@@ -1,8 +1,8 @@
-"""What the templates in loops.py are given for one operation and dtype: typed memory, and the formulas as loops over elements."""
+"""What the template in loops.py is given for one operation and dtype: typed memory, and the formulas as loops over elements."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,119 +10,230 @@ import llvmlite.ir as ir
 from numba import types
 
 from . import floats, integers
-from .elementwise import Elementwise, as_intrinsic, copier
-from .lanes import DOUBLE, INT16, Lane, Processor, operation, smaller
+from .elementwise import BYTES, INDEX, NOTES, Elementwise, as_function, as_intrinsic, copier, counted
+from .lanes import DOUBLE, INT16, Lane, Processor, smaller
 from .primitives import DIVIDE, INVALID, reader, scratch, writer
 
-BLOCK_BYTES = 4096  # what is gathered at a time: the blocks of three operands stay in the first-level cache
 UNLIMITED = 1 << 62
+FLOAT_BLOCK = 1024  # elements that are computed again together
+Emit = Callable[[ir.IRBuilder, Sequence[ir.Value], ir.Value], Lane]  # at the builder's place, for operands and a number of elements
 
 
-def memory(kind: Any, block: int) -> dict[str, Any]:
+def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
+    """The names in `loops.inner_loop` for one operation and dtype."""
+    floored = name == "remainder"
+    if "float" in dtype:
+        kind: Any = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
+        ways = float_ways(floats.formats(processor)[dtype], floored, processor)
+    else:
+        kind = getattr(types, dtype.lstrip("u").replace("int", "uint"))
+        ways = (wide_ways if kind.bitwidth == 64 else narrow_ways)(not dtype.startswith("u"), floored, ir.IntType(kind.bitwidth), processor)
     size = kind.bitwidth // 8
-    return {"SIZE": size, "BLOCK": block, "read": reader(kind), "write": writer(kind), "scratch": scratch(block * size),
-            "copy": copier(kind.bitwidth)}
-
-
-# --- integers ---
-def integer_names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
-    """The names in `loops.integer_loop` for one operation and dtype."""
-    signed, floored = not dtype.startswith("u"), name == "remainder"
-    kind: Any = getattr(types, dtype.lstrip("u").replace("int", "uint"))
-    block = BLOCK_BYTES * 8 // kind.bitwidth
-    by_array, by_scalar = (integer_loop(signed, floored, kind.bitwidth, processor, uniform) for uniform in (False, True))
+    block = 4096 // size if "int" in dtype else min(FLOAT_BLOCK, 4096 // size)  # three of them stay in the first-level cache
+    at_once = "int" in dtype and size < 8  # nothing is ever computed again
     return {
-        **memory(kind, block),
-        "LONGEST": block if kind.bitwidth == 64 else UNLIMITED,  # 64 bits decide block by block
-        "DIVIDE": DIVIDE,
-        "by_array": as_intrinsic(by_array, 3),
-        "by_scalar": as_intrinsic(by_scalar, 3),
-        "single_remainder": operation(partial(integers.single_remainder, floored, signed), kind, kind, kind),
+        "SIZE": size,
+        "BLOCK": block,
+        "LONGEST": UNLIMITED if at_once else block,
+        "IN_PLACE": at_once,
+        "FLAG": INVALID if "float" in dtype else DIVIDE,
+        "read": reader(kind),
+        "write": writer(kind),
+        "scratch": scratch(block * size),
+        "copy": copier(kind.bitwidth),
+        **{way: as_intrinsic(emit) for way, emit in zip(("by_array", "by_scalar", "single"), ways, strict=True)},
     }
 
 
-def integer_loop(signed: bool, floored: bool, bits: int, processor: Processor, uniform: bool) -> Any:
-    """What emits the loop (dividends, divisors or the one divisor, results, number); its notes are 0 if a divisor is."""
-    kind = ir.IntType(bits)
+def raised(condition: Lane) -> Lane:
+    return condition.extend(NOTES)
+
+
+# --- integers ---
+def narrow_ways(signed: bool, floored: bool, kind: ir.IntType, processor: Processor) -> tuple[Emit, Emit, Emit]:
+    """Of up to 32 bits."""
+    bits = kind.width
 
     def formula(x: Lane, y: Lane) -> Lane:
         if bits == 8:
             return integers.signed_byte_remainder(floored, x, y) if signed else integers.byte_remainder(x, y)
-        divisor = integers.divisor_magnitude(y, signed)
-        if not signed:
-            return integers.from_below(x, divisor, processor)
-        return integers.signed_remainder(floored, integers.centred(x, divisor, processor), x, y, divisor)
+        return general_formula(signed, floored, processor, x, y)
 
-    smallest: dict[str, Any] = {"note": lambda x, y, notes: smaller(notes, y), "clear": ir.Constant(kind, -1)}
-    if uniform and bits <= (16 if signed else 32):
-        return by_multiplier(signed, floored, kind)
-    general = Elementwise((kind, kind), kind, formula, prepare=(lambda y: (y,)) if uniform else None, **smallest)
-    return either(signed, floored, kind, processor, general) if bits == 64 else general.emit
+    by_array = Elementwise((kind, kind), kind, formula, smallest_divisor, kind(-1))
+    by_scalar = by_array._replace(prepare=lambda y: (y,))
+    if bits <= (16 if signed else 32):
+        by_scalar = by_multiplier(signed, floored, by_array)
+    return zero_raises(by_array), zero_raises(by_scalar), single_integer(signed, floored, kind)
 
 
-def by_multiplier(signed: bool, floored: bool, kind: ir.IntType) -> Any:
+def general_formula(signed: bool, floored: bool, processor: Processor, x: Lane, y: Lane) -> Lane:
+    divisor = integers.divisor_magnitude(y, signed)
+    if not signed:
+        return integers.from_below(x, divisor, processor)
+    return integers.signed_remainder(floored, integers.centred(x, divisor, processor), x, y, divisor)
+
+
+def smallest_divisor(x: Lane, y: Lane, *rest: Lane) -> Lane:
+    return smaller(rest[-1], y)
+
+
+def zero_raises(way: Elementwise) -> Emit:
+    """A loop that notes the smallest divisor."""
+    return lambda builder, places, count: raised(way.loop(builder, places, count) == 0)
+
+
+def single_integer(signed: bool, floored: bool, kind: ir.IntType) -> Emit:
+    way = Elementwise((kind, kind), kind, partial(integers.single_remainder, floored, signed), smallest_divisor, kind(-1))
+    return lambda builder, places, count: raised(way.one(builder, places) == 0)
+
+
+def by_multiplier(signed: bool, floored: bool, by_array: Elementwise) -> Elementwise:
     """By one divisor of up to 16 bits, or of up to 32 unsigned; bytes are computed in lanes of 16 bits."""
 
-    def wide(x: Lane) -> Lane:
+    def widened(x: Lane) -> Lane:
         return x.extend(INT16, signed) if x.bits == 8 else x
 
     def prepare(y: Lane) -> Sequence[Lane]:
-        return y, *(integers.prepare_signed if signed else integers.prepare_unsigned)(wide(y))
+        return y, *(integers.prepare_signed if signed else integers.prepare_unsigned)(widened(y))
 
     def formula(x: Lane, y: Lane, *prepared: Lane) -> Lane:
-        r = integers.by_signed_multiplier(floored, wide(x), *prepared) if signed else integers.by_multiplier(wide(x), *prepared)
+        wide = widened(x)
+        r = integers.by_signed_multiplier(floored, wide, *prepared) if signed else integers.by_multiplier(wide, *prepared)
         return r.low_bits(x.bits)
 
-    return Elementwise((kind, kind), kind, formula, lambda x, y, *rest: smaller(rest[-1], y), ir.Constant(kind, -1), prepare).emit
+    return by_array._replace(formula=formula, prepare=prepare)
 
 
-def either(signed: bool, floored: bool, kind: ir.IntType, processor: Processor, general: Elementwise) -> Any:
-    """The loop in doubles for a block whose elements all suit it, otherwise the general one."""
-    in_doubles = general._replace(formula=lambda x, y: integers.in_doubles(floored, signed, x, y, processor))
-    fits = Elementwise((kind,), note=lambda x, notes: integers.bits_in_doubles(x, signed, notes))
-    fits_too = fits._replace(inputs=(kind, kind), note=lambda x, y, notes: integers.bits_in_doubles(y, signed, integers.bits_in_doubles(x, signed, notes)))
+def wide_ways(signed: bool, floored: bool, kind: ir.IntType, processor: Processor) -> tuple[Emit, Emit, Emit]:
+    """Of 64 bits: in doubles, unless a block has an element that does not suit."""
+    formula = partial(general_formula, signed, floored, processor)
+    general = Elementwise((kind, kind), kind, formula, smallest_divisor, kind(-1))
+    quick = general._replace(
+        formula=partial(integers.in_doubles, floored, signed, processor),
+        note=lambda x, y, *rest: integers.note_bits(signed, x, y, rest[-1]),
+        clear=kind(0),
+    )
+    quick_by_scalar = quick._replace(prepare=partial(integers.prepare_in_doubles, signed, processor))
 
-    def emit(builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> ir.Value:
-        if general.prepare:
-            one = Lane(builder, builder.load(builder.bitcast(places[1], kind.as_pointer()), align=8))
-            bits = integers.bits_in_doubles(one, signed, Lane(builder, fits.emit(builder, places[:1], count)))
-        else:
-            bits = Lane(builder, fits_too.emit(builder, places[:2], count))
-        notes = []
-        with builder.if_else((bits < 1 << (integers.LIMIT_IN_DOUBLES + 1)).value) as branches:
-            for branch, loop in zip(branches, (in_doubles, general), strict=True):
-                with branch:
-                    notes.append((loop.emit(builder, places, count), builder.block))
-        result = builder.phi(kind)
-        for value, block in notes:
-            result.add_incoming(value, block)
-        return result
+    def serves(notes: Lane) -> Lane:
+        return integers.suit_doubles(signed, notes)
+
+    by_array = unless_served(quick, serves, zero_raises(general))
+    by_scalar = unless_served(quick_by_scalar, serves, zero_raises(general._replace(prepare=lambda y: (y,))))
+    return by_array, by_scalar, single_integer(signed, floored, kind)
+
+
+def unless_served(quick: Elementwise, serves: Callable[[Lane], Lane], careful: Emit, loop: bool = True) -> Emit:
+    """What is quick and, if by its notes it does not serve all elements, what is careful, over the same operands; at once, if the first
+    element is not served, for its neighbours will be like it."""
+
+    def emit(builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> Lane:
+        first = serves(quick.noted(builder, places))
+        start = builder.block
+        with builder.if_then(first.value, likely=True):
+            notes = quick.loop(builder, places, count) if loop else quick.one(builder, places)
+            served, tried = serves(notes).value, builder.block
+        both = builder.phi(served.type)
+        both.add_incoming(served.type(0), start)
+        both.add_incoming(served, tried)
+        before = builder.block
+        with builder.if_then(builder.not_(both), likely=False):
+            flag, inside = careful(builder, places, count).value, builder.block
+        result = builder.phi(NOTES)
+        result.add_incoming(NOTES(0), before)
+        result.add_incoming(flag, inside)
+        return Lane(builder, result)
 
     return emit
 
 
 # --- floating-point numbers ---
-def float_names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
-    """The names in `loops.float_loop` for one operation and dtype."""
-    form = floats.formats(processor)[dtype]
-    kind: Any = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
-    quick, careful = (way(form, name == "remainder", processor) for way in (floats.Quick, floats.Careful))
-    two = (form.storage, form.storage)
-    quickly = Elementwise(two, form.storage, quick.remainder, quick.note, ir.Constant(quick.notes, 0))
-    block = 512 if form.significand == 53 else 1024
+def float_ways(form: floats.Format, floored: bool, processor: Processor) -> tuple[Emit, Emit, Emit]:
+    way = floats.Quick(form, floored, processor)
+    quick = Elementwise((form.storage, form.storage), form.storage, way.remainder, way.note, way.notes(0))
+    careful = as_function("careful", (BYTES, BYTES, BYTES, INDEX), NOTES, partial(carefully, form, floored, processor))
 
-    def loop(*arguments: Any) -> Any:
-        built = Elementwise(*arguments)
-        return as_intrinsic(built.emit, len(built.inputs) + 1)
+    def serves(notes: Lane) -> Lane:
+        return notes == 0
 
-    return {
-        **memory(kind, block),
-        "INVALID": INVALID,
-        "quick_by_array": as_intrinsic(quickly.emit, 3),
-        "quick_by_scalar": as_intrinsic(quickly._replace(prepare=quick.prepare).emit, 3),
-        "careful": loop(two, form.storage, careful.remainder, careful.note),
-        "start": loop(two[:1], DOUBLE, careful.start),
-        "partial_step": loop((DOUBLE, form.storage), DOUBLE, careful.partial_step, careful.more_steps),
-        "finish": loop((DOUBLE, *two), form.storage, careful.finish),
-        "scratch_double": scratch(block * 8),
-    }
+    def by_array(builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> Lane:
+        return Lane(builder, careful(builder, *places, count))
+
+    def by_scalar(builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> Lane:
+        """The divisor is spread over a block first."""
+        divisors = block_of(builder, form.storage)
+        spread = Elementwise((form.storage,), form.storage, lambda y: y, prepare=lambda y: (y,))
+        spread.loop(builder, (places[1], divisors), count)
+        return by_array(builder, (places[0], divisors, places[2]), count)
+
+    return (
+        unless_served(quick, serves, by_array),
+        unless_served(quick._replace(prepare=way.prepare), serves, by_scalar),
+        unless_served(quick, serves, by_array, loop=False),
+    )
+
+
+def block_of(builder: ir.IRBuilder, kind: ir.Type) -> ir.Value:
+    """A block of the stack."""
+    with builder.goto_entry_block():
+        return builder.bitcast(builder.alloca(ir.ArrayType(kind, FLOAT_BLOCK)), BYTES)
+
+
+def carefully(
+    form: floats.Format, floored: bool, processor: Processor, builder: ir.IRBuilder, x: ir.Value, y: ir.Value, z: ir.Value, count: ir.Value
+) -> Lane:
+    """All elements by one step each; and if there are huge quotients, by as many as they need."""
+    way, storage = floats.Careful(form, floored, processor), form.storage
+    notes = Elementwise((storage, storage), storage, way.remainder, way.note).loop(builder, (x, y, z), count)
+    with builder.if_then((notes >= 1 << 32).value):
+        rests = step_by_step(builder, way, storage, x, y, count)
+        Elementwise((DOUBLE, storage, storage), storage, way.finish).loop(builder, (rests, x, y, z), count)
+    return raised(~((notes & 0xFFFFFFFF) == 0))
+
+
+def step_by_step(builder: ir.IRBuilder, way: floats.Careful, storage: ir.Type, x: ir.Value, y: ir.Value, count: ir.Value) -> ir.Value:
+    """The block of |x| mod |y|. Whenever no more than half of the elements are left, the others make room for them."""
+    done, rests, divisors, numbers = (block_of(builder, kind) for kind in (DOUBLE, DOUBLE, DOUBLE, INDEX))
+    for operand, block in ((x, rests), (y, divisors)):
+        Elementwise((storage,), DOUBLE, way.start).loop(builder, (operand, block), count)
+    with counted(builder, count, NOTES(0)) as (index, _, nothing):
+        builder.store(index, element(builder, numbers, INDEX, index))
+        nothing.add_incoming(nothing, builder.block)
+
+    def settle(length: ir.Value) -> ir.Value:
+        """Store the rests; move together what is left, and count it."""
+        with counted(builder, length, INDEX(0)) as (index, _, left):
+            rest, divisor, number = (
+                builder.load(element(builder, block, kind, index)) for block, kind in ((rests, DOUBLE), (divisors, DOUBLE), (numbers, INDEX))
+            )
+            builder.store(rest, element(builder, done, DOUBLE, number))
+            for value, block in ((rest, rests), (divisor, divisors), (number, numbers)):
+                builder.store(value, element(builder, block, value.type, left))
+            more = way.is_left(Lane(builder, rest), Lane(builder, divisor)).extend(INDEX).value
+            following = builder.add(left, more)
+            left.add_incoming(following, builder.block)
+        return following
+
+    before = builder.block
+    again, after = builder.append_basic_block("again"), builder.append_basic_block("finished")
+    builder.branch(again)
+    builder.position_at_end(again)
+    length = builder.phi(INDEX)
+    length.add_incoming(count, before)
+    step = Elementwise((DOUBLE, DOUBLE), DOUBLE, way.partial_step, way.count_left)
+    left = step.loop(builder, (rests, divisors, rests), length)
+    halved = (left + left < Lane(builder, builder.add(length, INDEX(1)))).value
+    same = builder.block
+    with builder.if_then(halved):
+        shorter, moved = settle(length), builder.block
+    following = builder.phi(INDEX)
+    following.add_incoming(length, same)
+    following.add_incoming(shorter, moved)
+    length.add_incoming(following, builder.block)
+    builder.cbranch(builder.icmp_unsigned("==", following, INDEX(0)), after, again)
+    builder.position_at_end(after)
+    return done
+
+
+def element(builder: ir.IRBuilder, block: ir.Value, kind: ir.Type, index: ir.Value) -> ir.Value:
+    return builder.gep(builder.bitcast(block, kind.as_pointer()), [index])

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from .lanes import Lane
 
 INDEX = ir.IntType(types.intp.bitwidth)
+BYTES = ir.IntType(8).as_pointer()
 NOTES = ir.IntType(64)
 
 
@@ -43,35 +44,52 @@ class Elementwise(NamedTuple):
     """
 
     inputs: Sequence[ir.Type]
-    output: ir.Type | None = None
-    formula: Callable[..., Lane] | None = None
+    output: ir.Type
+    formula: Callable[..., Lane]
     note: Callable[..., Lane] | None = None
-    clear: ir.Constant = ir.Constant(NOTES, 0)
+    clear: ir.Constant = NOTES(0)
     prepare: Callable[[Lane], Sequence[Lane]] | None = None
 
-    def emit(self, builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> ir.Value:
+    def one(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> Lane:
+        """For one element, without a loop."""
+        target = self._typed(builder, places)[-1]
+        builder.store(self.formula(*self._first(builder, places)).value, target, align=size_of(self.output))
+        return self.noted(builder, places)
+
+    def noted(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> Lane:
+        """The notes about the first element."""
+        assert self.note is not None
+        return self.note(*self._first(builder, places), Lane(builder, self.clear))
+
+    def _first(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> list[Lane]:
+        places = self._typed(builder, places)
+        lanes = [Lane(builder, builder.load(place, align=size_of(kind))) for place, kind in zip(places, self.inputs, strict=False)]
+        return [*lanes[:-1], *self.prepare(lanes[-1])] if self.prepare else lanes
+
+    def _typed(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> list[ir.Value]:
+        return [builder.bitcast(place, kind.as_pointer()) for place, kind in zip(places, (*self.inputs, self.output), strict=True)]
+
+    def loop(self, builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> Lane:
         """The loop at the builder's place; the notes."""
-        kinds = [*self.inputs, *([self.output] if self.output else [])]
-        places = [builder.bitcast(place, kind.as_pointer()) for place, kind in zip(places, kinds, strict=True)]
-        varying = len(self.inputs) - (self.prepare is not None)
-        uniform = self.prepare(Lane(builder, builder.load(places[varying], align=_size(kinds[varying])))) if self.prepare else ()
-        with _counted(builder, count, self.clear) as (index, group, notes):
+        *places, target = self._typed(builder, places)
+        uniform: Sequence[Lane] = ()
+        if self.prepare:
+            uniform = self.prepare(Lane(builder, builder.load(places.pop(), align=size_of(self.inputs[-1]))))
+        with counted(builder, count, self.clear) as (index, group, notes):
             lanes = []
-            for place, kind in zip(places[:varying], kinds, strict=False):
-                load = builder.load(builder.gep(place, [index]), align=_size(kind))
+            for place, kind in zip(places, self.inputs, strict=False):
+                load = builder.load(builder.gep(place, [index]), align=size_of(kind))
                 load.set_metadata("llvm.access.group", group)
                 lanes.append(Lane(builder, load))
             noted = self.note(*lanes, *uniform, Lane(builder, notes)).value if self.note else notes
-            if self.formula:
-                result = self.formula(*lanes, *uniform).value
-                store = builder.store(result, builder.gep(places[-1], [index]), align=_size(kinds[-1]))
-                store.set_metadata("llvm.access.group", group)
+            store = builder.store(self.formula(*lanes, *uniform).value, builder.gep(target, [index]), align=size_of(self.output))
+            store.set_metadata("llvm.access.group", group)
             notes.add_incoming(noted, builder.block)
-        return noted
+        return Lane(builder, noted)
 
 
 @contextmanager
-def _counted(builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, unroll: bool = False) -> Iterator[tuple[ir.Value, ir.Value, ir.PhiInstr]]:
+def counted(builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, unroll: bool = False) -> Iterator[tuple[ir.Value, ir.Value, ir.PhiInstr]]:
     """A loop whose body is what the builder emits: the index, the group that its loads and stores belong to, and the notes."""
     group = _Distinct(builder.module, (), of_loop=False)
     before, body, after = builder.block, builder.append_basic_block("each"), builder.append_basic_block("after")
@@ -93,52 +111,54 @@ def _counted(builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, unroll: bo
     builder.position_at_end(after)
 
 
-def _size(kind: ir.Type) -> int:
+def size_of(kind: ir.Type) -> int:
     return Lane(None, ir.Constant(kind, 0)).bits // 8
 
 
-def as_intrinsic(emit: Callable[[ir.IRBuilder, Sequence[ir.Value], ir.Value], ir.Value], pointers: int) -> Any:
-    """A Numba intrinsic (pointer, …, number of elements) -> notes."""
+def as_intrinsic(emit: Callable[[ir.IRBuilder, Sequence[ir.Value], ir.Value], Lane]) -> Any:
+    """A Numba intrinsic (three pointers, number of elements) -> notes."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-        notes = emit(builder, values[:-1], values[-1])
-        return notes if notes.type == NOTES else builder.zext(notes, NOTES)
+        return emit(builder, values[:-1], values[-1]).value
 
-    typed = types.int64(*[types.voidptr] * pointers, types.intp), generate
-    two_to_four: list[Callable[..., Any]] = [
-        lambda typing, x, z, n: typed, lambda typing, x, y, z, n: typed, lambda typing, w, x, y, z, n: typed]  # fmt: skip
-    return intrinsic(two_to_four[pointers - 2])
+    pointer = types.voidptr
+    return intrinsic(lambda typing, x, y, z, n: (types.int64(pointer, pointer, pointer, types.intp), generate))
 
+
+def as_function(name: str, kinds: Sequence[ir.Type], result: ir.Type, emit: Callable[..., Lane | None]) -> Callable[..., ir.Value]:
+    """What emits a call of a function of the module, which is defined, by `emit(builder, *arguments)`, when it is first called."""
+
+    def call(builder: ir.IRBuilder, *arguments: ir.Value) -> ir.Value:
+        module = builder.module
+        if name not in module.globals:
+            function = ir.Function(module, ir.FunctionType(result, kinds), name)
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            inside = ir.IRBuilder(function.append_basic_block())
+            returned = emit(inside, *function.args)
+            inside.ret(returned.value) if returned else inside.ret_void()
+        return builder.call(module.globals[name], arguments)
+
+    return call
 
 
 def copier(bits: int) -> Any:
     """A Numba intrinsic (pointer, step in bytes, pointer, step, number of elements, not 0) that copies elements of that many bits between
-    places that do not overlap. It is one function in a module, with vector loops for steps of one element, forwards and backwards, and (to read)
-    of none."""
+    places that do not overlap. Steps of one element, forwards and backwards, and (to read) of none have vector loops."""
     size = bits // 8
-    steps = [(size, size), (0, size), (-size, size), (size, -size)]
 
-    def define(module: ir.Module) -> ir.Function:
-        name = f"copy_{bits}"
-        if name in module.globals:
-            return module.globals[name]
-        pointer = ir.IntType(8).as_pointer()
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer, INDEX, pointer, INDEX, INDEX]), name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        place, step, target, target_step, count = function.args
-        builder = ir.IRBuilder(function.append_basic_block())
-        for known, target_known in steps:
+    def emit(builder: ir.IRBuilder, place: ir.Value, step: ir.Value, target: ir.Value, target_step: ir.Value, count: ir.Value) -> None:
+        for known, target_known in [(size, size), (0, size), (-size, size), (size, -size)]:
             fits = builder.and_(builder.icmp_signed("==", step, INDEX(known)), builder.icmp_signed("==", target_step, INDEX(target_known)))
             with builder.if_then(fits):
                 _copy(builder, bits, place, INDEX(known), target, INDEX(target_known), count)
                 builder.ret_void()
         _copy(builder, bits, place, step, target, target_step, count)
-        builder.ret_void()
-        return function
+
+    copy = as_function("copy", (BYTES, INDEX, BYTES, INDEX, INDEX), ir.VoidType(), emit)
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-        builder.call(define(builder.module), values)
+        copy(builder, *values)
         return context.get_dummy_value()
 
     signature = types.none(types.voidptr, types.intp, types.voidptr, types.intp, types.intp)
@@ -151,7 +171,7 @@ def _copy(builder: ir.IRBuilder, bits: int, place: ir.Value, step: ir.Value, tar
     def element(base: ir.Value, step: ir.Value, index: ir.Value) -> ir.Value:
         return builder.bitcast(builder.gep(base, [builder.mul(index, step)]), kind.as_pointer())
 
-    with _counted(builder, count, NOTES(0), unroll=True) as (index, group, notes):
+    with counted(builder, count, NOTES(0), unroll=True) as (index, group, notes):
         load = builder.load(element(place, step, index), align=bits // 8)
         store = builder.store(load, element(target, target_step, index), align=bits // 8)
         load.set_metadata("llvm.access.group", group)

@@ -15,6 +15,8 @@ import llvmlite.ir as ir
 from .lanes import (
     DOUBLE,
     FLOAT,
+    INT32,
+    INT64,
     MAGIC,
     Lane,
     Processor,
@@ -121,7 +123,7 @@ class Quick:
         single = form.significand < 24 or (form.significand == 24 and processor.fused)
         self.form, self.floored, self.number = form, floored, FLOAT if single else DOUBLE
         self.reduction = Reduction(self.number, form.significand, processor)
-        self.notes = ir.IntType(32 if single else 64)
+        self.notes = INT32 if single else INT64
 
     def load(self, x: Lane) -> Lane:
         x = self.form.load(x)
@@ -161,8 +163,6 @@ class Careful:
     """The remainder of any numbers, in double precision. All formats are exact there, and so is |y| - r rounded to double and then to
     single, half or bfloat16 (53 >= 2 * 24 + 2 bits)."""
 
-    notes = ir.IntType(64)
-
     def __init__(self, form: Format, floored: bool, processor: Processor):
         self.form, self.floored = form, floored
         self.reduction = Reduction(DOUBLE, form.significand, processor)
@@ -183,10 +183,9 @@ class Careful:
         return notes + (is_invalid(x, y).extend(notes.type) + (unfinished.extend(notes.type) << 32))
 
     def partial_step(self, r: Lane, y: Lane) -> Lane:
-        """r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r (k = 0 where that of y is no further
+        """Of magnitudes, r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r (k = 0 where that of y is no further
         below), so that the quotient is small enough. Since y divides s, (r mod s) mod y = r mod y. A subnormal y is first made normal;
         2**k comes in two factors, for it may exceed a double."""
-        y = self.start(y)
         normal = where(y < TINY, y * 2.0**54, y)
         k = biased_exponent(r) - (normal.as_bits() >> 52) - self.reduction.bits
         k = larger(k, k.constant(OFFSET - 54))
@@ -194,10 +193,13 @@ class Careful:
         power = [((part - (OFFSET // 2 - 1023)) << 52).as_float(DOUBLE) for part in (half, k - half)]
         return self.reduction.step(r, larger(y, normal * power[0] * power[1]))
 
-    def more_steps(self, r: Lane, y: Lane, notes: Lane) -> Lane:
+    def is_left(self, r: Lane, y: Lane) -> Lane:
+        """Whether r mod y takes more steps."""
+        return (r >= y) & (r < INFINITY) & (y.constant(0.0) < y)
+
+    def count_left(self, r: Lane, y: Lane, notes: Lane) -> Lane:
         """Counts what this partial step does not finish."""
-        r, y = self.partial_step(r, y), self.start(y)
-        return notes + ((r >= y) & (r < INFINITY) & (y.constant(0.0) < y)).extend(notes.type)
+        return notes + self.is_left(self.partial_step(r, y), y).extend(notes.type)
 
     def finish(self, r: Lane, x: Lane, y: Lane) -> Lane:
         """The remainder from r = |x| mod |y|: signs, then what IEEE 754 calls invalid, then NaN operands, kept with their payload."""

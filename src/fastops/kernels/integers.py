@@ -130,23 +130,34 @@ def from_below(x: Lane, divisor: Lane, processor: Processor) -> Lane:
     return smaller(x, x - divisor)
 
 
-LIMIT_IN_DOUBLES = 51  # bits
+def note_bits(signed: bool, x: Lane, y: Lane, notes: Lane) -> Lane:
+    """Collects the bits of 64-bit operands, signed ones shifted to begin at 0, and the top bit for a divisor of 0."""
+    x, y_bits = (x + (1 << 51), y + (1 << 51)) if signed else (x, y)
+    return notes | x | where(y == 0, y.constant(1 << 63), y_bits)
 
 
-def bits_in_doubles(x: Lane, signed: bool, notes: Lane) -> Lane:
-    """Notes of 64-bit operands: below 2**52 if all of them suit `in_doubles`."""
-    return notes | (x + (1 << LIMIT_IN_DOUBLES) if signed else x << 1)
+def suit_doubles(signed: bool, notes: Lane) -> Lane:
+    """Whether all operands whose bits were noted are in the range of `in_doubles`."""
+    return notes < (1 << 52 if signed else 1 << 51)
 
 
-def in_doubles(floored: bool, signed: bool, x: Lane, y: Lane, processor: Processor) -> Lane:
-    """The remainder of 64-bit integers from -2**51 to 2**51 - 1. The quotient, rounded to an integer, is within 5/8 of x / y, so its product
-    with y is an integer below 2**52, which a double holds, and |r| < |y|; then signs as in `signed_remainder`."""
+def exactly(x: Lane, signed: bool, processor: Processor) -> Lane:
+    """The number of an integer from -2**51 to 2**51 - 1."""
+    return x.to_float(DOUBLE, signed) if processor.wide else (x + MAGIC_BITS[DOUBLE]).as_float(DOUBLE) - MAGIC[DOUBLE]
 
-    def exactly(z: Lane) -> Lane:
-        return z.to_float(DOUBLE, signed) if processor.wide else (z + MAGIC_BITS[DOUBLE]).as_float(DOUBLE) - MAGIC[DOUBLE]
 
-    x, y = exactly(x), exactly(where(y == 0, y.constant(1), y))
-    q = (x / y + MAGIC[DOUBLE]) - MAGIC[DOUBLE]
+def prepare_in_doubles(signed: bool, processor: Processor, y: Lane) -> tuple[Lane, Lane]:
+    """The divisor, and its reciprocal."""
+    return y, 1.0 / exactly(where(y == 0, y.constant(1), y), signed, processor)
+
+
+def in_doubles(floored: bool, signed: bool, processor: Processor, x: Lane, y: Lane, inverse: Lane | None = None) -> Lane:
+    """The remainder of 64-bit integers from -2**51 to 2**51 - 1. The quotient (by 1 exact, else below 2**50 and with two roundings at most)
+    is within 1/4 of x / y, and so 3/4 when it is rounded to an integer. Its product with y is an integer below 2**52, which a double holds,
+    and |r| < |y|. Then signs as in `signed_remainder`."""
+    x, y = exactly(x, signed, processor), exactly(where(y == 0, y.constant(1), y), signed, processor)
+    quotient = x / y if inverse is None else x * inverse
+    q = (quotient + MAGIC[DOUBLE]) - MAGIC[DOUBLE]
     sign = (y if floored else x).as_bits() & (1 << 63)
     r = (multiply_add(processor, -q, y, x).as_bits() ^ sign).as_float(DOUBLE)
     r = where(r < 0.0, r + (y.as_bits() & ((1 << 63) - 1)).as_float(DOUBLE), r)
