@@ -61,7 +61,7 @@ def narrow_ways(signed: bool, floored: bool, kind: ir.IntType, processor: Proces
 
     by_array = Elementwise((kind, kind), kind, formula, smallest_divisor, kind(-1))
     by_scalar = by_array._replace(prepare=lambda y: (y,))
-    if bits <= (16 if signed else 32):
+    if bits <= 16 or not (signed or processor.wide):
         by_scalar = by_multiplier(signed, floored, by_array)
     return zero_raises(by_array), zero_raises(by_scalar), single_integer(signed, floored, kind)
 

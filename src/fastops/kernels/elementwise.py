@@ -89,14 +89,16 @@ class Elementwise(NamedTuple):
 
 
 @contextmanager
-def counted(builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, unroll: bool = False) -> Iterator[tuple[ir.Value, ir.Value, ir.PhiInstr]]:
+def counted(
+    builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, first: ir.Value = INDEX(0), unroll: bool = False
+) -> Iterator[tuple[ir.Value, ir.Value, ir.PhiInstr]]:
     """A loop whose body is what the builder emits: the index, the group that its loads and stores belong to, and the notes."""
     group = _Distinct(builder.module, (), of_loop=False)
     before, body, after = builder.block, builder.append_basic_block("each"), builder.append_basic_block("after")
     builder.branch(body)
     builder.position_at_end(body)
     index, notes = builder.phi(INDEX), builder.phi(clear.type)
-    index.add_incoming(INDEX(0), before)
+    index.add_incoming(first, before)
     notes.add_incoming(clear, before)
     yield index, group, notes
     following = builder.add(index, INDEX(1), flags=("nuw", "nsw"))
@@ -144,16 +146,22 @@ def as_function(name: str, kinds: Sequence[ir.Type], result: ir.Type, emit: Call
 
 def copier(bits: int) -> Any:
     """A Numba intrinsic (pointer, step in bytes, pointer, step, number of elements, not 0) that copies elements of that many bits between
-    places that do not overlap. Steps of one element, forwards and backwards, and (to read) of none have vector loops."""
+    places that do not overlap. Steps of one element, forwards and backwards, and (to read) of none and of two have vector loops."""
     size = bits // 8
 
     def emit(builder: ir.IRBuilder, place: ir.Value, step: ir.Value, target: ir.Value, target_step: ir.Value, count: ir.Value) -> None:
+        def fits(known: int, target_known: int) -> ir.Value:
+            return builder.and_(builder.icmp_signed("==", step, INDEX(known)), builder.icmp_signed("==", target_step, INDEX(target_known)))
+
         for known, target_known in [(size, size), (0, size), (-size, size), (size, -size)]:
-            fits = builder.and_(builder.icmp_signed("==", step, INDEX(known)), builder.icmp_signed("==", target_step, INDEX(target_known)))
-            with builder.if_then(fits):
-                _copy(builder, bits, place, INDEX(known), target, INDEX(target_known), count)
+            with builder.if_then(fits(known, target_known)):
+                _copy(builder, bits, place, INDEX(known), target, INDEX(target_known), INDEX(0), count)
                 builder.ret_void()
-        _copy(builder, bits, place, step, target, target_step, count)
+        with builder.if_then(fits(2 * size, size)):
+            first = _every_other(builder, bits, place, target, count)
+            _copy(builder, bits, place, INDEX(2 * size), target, INDEX(size), first, count)
+            builder.ret_void()
+        _copy(builder, bits, place, step, target, target_step, INDEX(0), count)
 
     copy = as_function("copy", (BYTES, INDEX, BYTES, INDEX, INDEX), ir.VoidType(), emit)
 
@@ -165,15 +173,40 @@ def copier(bits: int) -> Any:
     return intrinsic(lambda typing, place, step, target, target_step, count: (signature, generate))
 
 
-def _copy(builder: ir.IRBuilder, bits: int, place: ir.Value, step: ir.Value, target: ir.Value, target_step: ir.Value, count: ir.Value) -> None:
+def _copy(
+    builder: ir.IRBuilder, bits: int, place: ir.Value, step: ir.Value, target: ir.Value, target_step: ir.Value, first: ir.Value, count: ir.Value
+) -> None:
     kind = ir.IntType(bits)
-
-    def element(base: ir.Value, step: ir.Value, index: ir.Value) -> ir.Value:
-        return builder.bitcast(builder.gep(base, [builder.mul(index, step)]), kind.as_pointer())
-
-    with counted(builder, count, NOTES(0), unroll=True) as (index, group, notes):
-        load = builder.load(element(place, step, index), align=bits // 8)
-        store = builder.store(load, element(target, target_step, index), align=bits // 8)
+    with counted(builder, count, NOTES(0), first, unroll=True) as (index, group, notes):
+        load = builder.load(_at(builder, place, index, step, kind), align=bits // 8)
+        store = builder.store(load, _at(builder, target, index, target_step, kind), align=bits // 8)
         load.set_metadata("llvm.access.group", group)
         store.set_metadata("llvm.access.group", group)
         notes.add_incoming(notes, builder.block)
+
+
+def _every_other(builder: ir.IRBuilder, bits: int, place: ir.Value, target: ir.Value, count: ir.Value) -> ir.Value:
+    """Copy elements that are two apart by vectors of 64 bytes, as long as the elements between them exist; how many were copied, less than
+    all. (LLVM's vectoriser takes them one by one.)"""
+    lanes = 512 // bits
+    pair, vector = (ir.VectorType(ir.IntType(bits), length) for length in (2 * lanes, lanes))
+    even = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(0, 2 * lanes, 2)))
+    before, body, after = builder.block, builder.append_basic_block("pairs"), builder.append_basic_block("rest")
+    builder.cbranch(builder.icmp_unsigned(">", count, INDEX(lanes)), body, after)
+    builder.position_at_end(body)
+    index = builder.phi(INDEX)
+    load = builder.load(_at(builder, place, index, INDEX(2 * bits // 8), pair), align=bits // 8)
+    builder.store(builder.shuffle_vector(load, pair(ir.Undefined), even), _at(builder, target, index, INDEX(bits // 8), vector), align=bits // 8)
+    following = builder.add(index, INDEX(lanes))
+    index.add_incoming(INDEX(0), before)
+    index.add_incoming(following, body)
+    builder.cbranch(builder.icmp_unsigned("<", builder.add(following, INDEX(lanes)), count), body, after)
+    builder.position_at_end(after)
+    copied = builder.phi(INDEX)
+    copied.add_incoming(INDEX(0), before)
+    copied.add_incoming(following, body)
+    return copied
+
+
+def _at(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, step: ir.Value, kind: ir.Type) -> ir.Value:
+    return builder.bitcast(builder.gep(base, [builder.mul(index, step)]), kind.as_pointer())

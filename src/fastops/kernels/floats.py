@@ -113,14 +113,15 @@ class Reduction:
 
 
 class Quick:
-    """The remainder in the narrowest precision that serves: single for float16, bfloat16 and, with fused multiply-add, float32.
+    """The remainder in the narrowest precision that serves: single for float16 and, with fused multiply-add, for bfloat16 and float32 (the
+    product q*s of a bfloat16 by itself might overflow).
 
     The sum of |y| and a negative remainder is rounded to that precision, as NumPy's is; from single precision to half or bfloat16 a second
     time, which changes nothing (24 >= 2 * 11 + 2 bits; Figueroa, "When is double rounding innocuous?", 1995).
     """
 
     def __init__(self, form: Format, floored: bool, processor: Processor):
-        single = form.significand < 24 or (form.significand == 24 and processor.fused)
+        single = form.significand == 11 or (form.significand < 53 and processor.fused)
         self.form, self.floored, self.number = form, floored, FLOAT if single else DOUBLE
         self.reduction = Reduction(self.number, form.significand, processor)
         self.notes = INT32 if single else INT64
