@@ -10,22 +10,9 @@ loop of its own; one dividend is spread over a block. Where the output may overl
 accumulate), elements are taken one at a time: each is read after the one before was written.
 """
 
-from numba import njit
-
-from .primitives import pointer, restore_flags, save_flags
+from .primitives import overlaps, pointer, restore_flags, save_flags
 
 FEW = 8  # as many elements one by one take no longer than it takes to set up the vector loop
-
-
-@njit(forceinline=True, error_model="numpy")
-def overlaps(start, step, out, out_step, n, size):
-    """Whether `n` elements at `start` may share memory, by their extents, with those at `out`, otherwise than cell by cell."""
-    if start == out and step == out_step and abs(step) >= size:
-        return False
-    last, out_last = start + step * (n - 1), out + out_step * (n - 1)
-    low, high = min(start, last), max(start, last)
-    out_low, out_high = min(out, out_last), max(out, out_last)
-    return low < out_high + size and out_low < high + size
 
 
 def inner_loop(args, dims, steps, data):
@@ -43,10 +30,10 @@ def inner_loop(args, dims, steps, data):
     block = LONGEST if step_a == SIZE and (step_b == SIZE or step_b == 0) and step_out == SIZE else BLOCK
     direct = step_out == SIZE and (IN_PLACE or (a != out and b != out))
     if step_a == 0:
-        copy(pointer(a), 0, block_a, SIZE, min(n, block))
+        copy(pointer(a), 0, block_a, SIZE, block if block < n else n)
     first = 0
     while first < n:
-        m = min(block, n - first)
+        m = block if block < n - first else n - first
         x, y, z = pointer(a + first * step_a), pointer(b + first * step_b), pointer(out + first * step_out)
         if step_a != SIZE:
             if step_a != 0:

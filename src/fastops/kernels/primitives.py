@@ -93,6 +93,32 @@ def call_loop(typing: Any, loop: Any, arguments: Any, dimensions: Any, steps: An
     return types.none(WORD, WORD, WORD, WORD), generate
 
 
+@intrinsic
+def overlaps(typing: Any, start: Any, step: Any, out: Any, out_step: Any, length: Any, size: Any) -> Any:
+    """Whether `length` elements at the address `start` may share memory, by their extents, with those at `out`, otherwise than cell by cell.
+    (In LLVM's terms, for Numba takes long to compile the same in Python.)"""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        start, step, out, out_step, length, size = values
+
+        def extent(start: ir.Value, step: ir.Value) -> tuple[ir.Value, ir.Value]:
+            last = builder.add(start, builder.mul(step, builder.sub(length, ir.Constant(length.type, 1))))
+            backwards = builder.icmp_signed("<", step, ir.Constant(step.type, 0))
+            return builder.select(backwards, last, start), builder.add(builder.select(backwards, start, last), size)
+
+        def shorter(step: ir.Value) -> ir.Value:
+            """Whether elements overlap each other."""
+            return builder.and_(builder.icmp_signed("<", step, size), builder.icmp_signed("<", builder.neg(size), step))
+
+        low, high = extent(start, step)
+        out_low, out_high = extent(out, out_step)
+        meet = builder.and_(builder.icmp_signed("<", low, out_high), builder.icmp_signed("<", out_low, high))
+        same = builder.and_(builder.icmp_signed("==", start, out), builder.icmp_signed("==", step, out_step))
+        return builder.and_(meet, builder.or_(builder.not_(same), shorter(step)))
+
+    return types.boolean(WORD, WORD, WORD, WORD, WORD, WORD), generate
+
+
 # --- floating-point flags ---
 # `save_flags` gives the state of this thread, `restore_flags` puts a state back, with the bits INVALID or DIVIDE added where they were
 # earned. On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says, by its numbers on
