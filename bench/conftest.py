@@ -5,6 +5,7 @@ Run from the root of the repository:
     pytest bench --benchmark-json=results/bench.json             everything, some minutes
     pytest bench -m table --benchmark-json=results/bench.json    what the README's table needs
     pytest bench -k "remainder and float32 and by_row"   by operation, dtype, pattern, size, values, member
+    pytest bench/peers.py --benchmark-json=results/peers.json    other libraries, which that file lists
 
 The members of a group (NumPy, fastops on one thread, fastops on all) follow each other, in the table's cells several times over, so that a
 machine that slows down slows down all of them.
@@ -12,6 +13,7 @@ machine that slows down slows down all of them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from time import perf_counter
@@ -23,9 +25,14 @@ import fastops
 from fastops.engine import compiler, threads
 
 MEMBERS = ("numpy", "fastops_one_thread", "fastops_all_threads")
+PEERS = ("torch", "onnxruntime", "jax", "numexpr")  # as their packages are called
 ROUND = 20e-6  # seconds that a round takes at least, by repeating the call within it
 Call = Callable[..., object]
 Operands = Callable[[], tuple[Any, ...]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-threads", action="store_true", help="of bench/peers.py: each library on all threads, not on one")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     machine_info.pop("node", None)  # the host's name is nobody's business
-    packages = ("numpy", "numba", "llvmlite", "ml_dtypes")
+    packages = ("numpy", "numba", "llvmlite", "ml_dtypes", *(peer for peer in PEERS if peer in sys.modules))
     machine_info["versions"] = {"fastops": fastops.__version__} | {package: metadata.version(package) for package in packages}
     machine_info["threads"] = {"layer": threads.launch(), "count": threads.limit()}
 

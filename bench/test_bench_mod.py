@@ -1,4 +1,7 @@
-"""The remainders against NumPy's: operation x dtype x pattern x size x values, on one thread and on all."""
+"""The remainders against NumPy's: operation x dtype x pattern x size x values, on one thread and on all, with `out`.
+
+In the table's cells the limit is measured too: what NumPy takes for the quotient alone.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +40,26 @@ def flat(shape: tuple[int, int]) -> int:
     return shape[0] * shape[1]
 
 
+def halves(length: int) -> tuple[int, int]:
+    return (10, length // 10) if length % 10 == 0 else (1, length)
+
+
+def four_axes(x: Draw, y: Draw, shape: tuple[int, int]) -> tuple[Array, Array]:
+    (a, b), (c, d) = map(halves, shape)
+    return x(a, 1, c, d), y(b, 1, d)
+
+
 PATTERNS = {
     "arrays": Pattern(lambda x, y, shape: (x(flat(shape)), y(flat(shape)))),
     "by_scalar": Pattern(lambda x, y, shape: (x(flat(shape)), y())),
     "of_scalar": Pattern(lambda x, y, shape: (x(), y(flat(shape)))),
     "by_row": Pattern(lambda x, y, shape: (x(*shape), y(shape[1]))),
     "by_column": Pattern(lambda x, y, shape: (x(*shape), y(shape[0], 1))),
+    "outer": Pattern(lambda x, y, shape: (x(shape[0], 1), y(shape[1]))),
+    "four_axes": Pattern(four_axes),
+    "transposed": Pattern(lambda x, y, shape: (x(*shape).T, y(*shape).T)),
+    "mixed_order": Pattern(lambda x, y, shape: (x(*shape), y(*shape[::-1]).T)),
+    "reversed": Pattern(lambda x, y, shape: (x(flat(shape))[::-1], y(flat(shape))[::-1])),
     "strided": Pattern(lambda x, y, shape: (x(2 * flat(shape))[::2], y(2 * flat(shape))[::2])),
     "in_place": Pattern(lambda x, y, shape: (x(flat(shape)), y(flat(shape))), in_place=True),
 }
@@ -88,14 +105,25 @@ SCALARS = {"small": (100, 7), "whole": (127, 97)}  # a dividend and a divisor th
 
 
 @lru_cache(maxsize=1)  # the members of a case, which follow each other, share them
-def operands(case: Case) -> tuple[Array, Array]:
+def operands(case: Case) -> tuple[Array, Array, Array]:
+    """Dividends, divisors, and an output in the memory order that NumPy would give it."""
     dtype, random = DTYPES[case.dtype], np.random.default_rng(7)
 
     def draw(divisors: bool) -> Draw:
         scalar = dtype.type(SCALARS[case.values][divisors])
         return lambda *shape: VALUES[case.values](dtype, shape, random, divisors) if shape else scalar
 
-    return PATTERNS[case.pattern].make(draw(False), draw(True), SIZES[case.size])
+    x, y = PATTERNS[case.pattern].make(draw(False), draw(True), SIZES[case.size])
+    return x, y, np.empty_like(np.equal(x, y), dtype)
+
+
+def limit(case: Case) -> tuple[Any, tuple[Array, Array, Array]]:
+    """What a loop can come near: NumPy's floored quotient by the same scalar, or one division an element, as the formulas need it."""
+    x, y, out = operands(case)
+    if case.dtype in INTEGERS and case.pattern == "by_scalar":
+        return np.floor_divide, (x, y, out)
+    wide = np.float32 if case.dtype in INTEGERS and x.itemsize < 4 else np.float64
+    return np.divide, (x.astype(wide), y.astype(wide), out.astype(wide))
 
 
 # --- the suite ----------------------------------------------------------------------------------------------------------------------------
@@ -110,33 +138,36 @@ def cases() -> Iterator[Case]:
                         yield Case(operation, dtype, pattern, size, "whole")
 
 
+def members(case: Case) -> Iterator[str]:
+    for member in MEMBERS:
+        if member != "fastops_all_threads" or case.size >= LARGE:  # no threads are used below
+            yield member
+    if case.is_of_table() and case.values == "small":
+        yield "limit"
+
+
 def turns() -> Iterator[Any]:
     for case in cases():
         for turn in range(TURNS[case.values] if case.is_of_table() else 1):
-            for member in MEMBERS:
-                if member == "fastops_all_threads" and case.size < LARGE:
-                    continue  # no threads are used
+            for member in members(case):
                 marks = [pytest.mark.table] if case.is_of_table() else []
                 yield pytest.param(case, member, turn, id="-".join(map(str, (*case, member, turn))), marks=marks)
 
 
 @pytest.mark.parametrize(("case", "member", "turn"), list(turns()))
 def test_mod(measure: Callable[..., None], case: Case, member: str, turn: int) -> None:
-    numpys, ours = OPERATIONS[case.operation]
-    call: Any = numpys
-    if member != "numpy":
-        call = ours
-        assert ours.loop(DTYPES[case.dtype]), "nothing can be compiled"
-    x, y = operands(case)
+    call, args = limit(case) if member == "limit" else (OPERATIONS[case.operation][member != "numpy"], operands(case))
+    if call is OPERATIONS[case.operation][1]:
+        assert call.loop(DTYPES[case.dtype]), "nothing can be compiled"
     info = {**case._asdict(), "member": member, "turn": turn}
     seconds = TABLE_SECONDS if case.is_of_table() else SECONDS
 
     def copied() -> tuple[Array, ...]:
-        dividends = x.copy()
-        return dividends, y, dividends
+        dividends = args[0].copy()
+        return dividends, args[1], dividends
 
     with np.errstate(all="ignore"):  # bfloat16 by NumPy reports overflows that there are none of
         if PATTERNS[case.pattern].in_place:
             measure(info, call, copied, seconds, fresh=True)
         else:
-            measure(info, call, lambda: (x, y), seconds)
+            measure(info, call, lambda: args, seconds)

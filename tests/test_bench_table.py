@@ -1,4 +1,4 @@
-"""The maker of the README's table, on a report made here."""
+"""The maker of the README's tables, on reports made here."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ _spec = importlib.util.spec_from_file_location("bench_table", Path(__file__).par
 table = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(table)
 
+MARKERS = {"begin": "<!-- table:begin -->", "end": "<!-- table:end -->"}
+
 
 def measured(operation: str, pattern: str, dtype: str, member: str, *data: float, **other: Any) -> dict[str, Any]:
     info = {"operation": operation, "dtype": dtype, "pattern": pattern, "size": 1_000_000, "values": "small", "member": member, **other}
-    return {"extra_info": info, "stats": {"data": list(data), "median": -1.0}}
+    return {"group": f"{operation} {dtype} {pattern}", "extra_info": info, "stats": {"data": list(data), "median": -1.0}}
 
 
 @pytest.fixture
@@ -39,6 +41,10 @@ def report() -> dict[str, Any]:
     scatter = measured("scatter_div", "", "int8", "numpy", 5.0, table="wide", repeats="often")
     del scatter["extra_info"]["pattern"], scatter["extra_info"]["values"]
     benchmarks.append(scatter)
+    return made(benchmarks)
+
+
+def made(benchmarks: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "benchmarks": benchmarks,
         "datetime": "2031-02-03T04:05:06.789+00:00",
@@ -48,13 +54,41 @@ def report() -> dict[str, Any]:
             "system": "Linux",
             "python_version": "3.14.1",
             "threads": {"layer": "tbb", "count": 8},
-            "versions": {"fastops": "1.2.3", "numpy": "2.9.0", "numba": "0.70.0", "llvmlite": "0.52.0", "ml_dtypes": "0.7"},
+            "versions": {
+                "fastops": "1.2.3",
+                "numpy": "2.9.0",
+                "numba": "0.70.0",
+                "llvmlite": "0.52.0",
+                "ml_dtypes": "0.7",
+                "torch": "3.1",
+                "jax": "0.15",
+            },
         },
     }
 
 
+@pytest.fixture
+def peers_report() -> dict[str, Any]:
+    """fastops takes 1 second; JAX 4, in the one cell of the whole range 8; PyTorch, of two dtypes, 2, and 1/2 there, with another value."""
+    benchmarks = []
+    for operation, pattern in table.COLUMNS:
+        for dtype in table.DTYPES:
+            for values in ("small", "whole") if (operation, pattern, dtype) == ("fmod", "arrays", "float64") else ("small",):
+                small = values == "small"
+                benchmarks.append(measured(operation, pattern, dtype, "fastops_one_thread", 1.0, values=values, equal=True))
+                benchmarks.append(measured(operation, pattern, dtype, "jax", 4.0 if small else 8.0, values=values, equal=True))
+                if dtype in ("float32", "float64"):
+                    taken = 2.0 if small else 0.5
+                    benchmarks += 2 * [measured(operation, pattern, dtype, "torch", taken, values=values, equal=small)]
+    return made(benchmarks)
+
+
+def text_of(report: dict[str, Any]) -> str:
+    return table.table(report)[1]
+
+
 def test_cells_are_ratios_of_medians(report: dict[str, Any]):
-    lines = table.table(report).splitlines()
+    lines = text_of(report).splitlines()
     cells = {line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")[2:-1]] for line in lines if line.startswith("|")}
     assert cells[""] == list(table.COLUMNS.values())
     for k, dtype in enumerate(table.DTYPES):
@@ -65,7 +99,7 @@ def test_cells_are_ratios_of_medians(report: dict[str, Any]):
 
 
 def test_text_below_the_table(report: dict[str, Any]):
-    text = table.table(report)
+    text = text_of(report)
     assert "Of these 48 cells: geometric mean **6.3**, worst 0.2 (`fmod`, by a scalar, int8)." in text
     assert "On all 8 threads: geometric mean **100**" in text
     assert "whole range, one thread: geometric mean **15.0**, worst 15.0 (`mod`, array by array, uint8)." in text
@@ -79,32 +113,77 @@ def test_missing_cells_are_said_to_be(report: dict[str, Any]):
         for benchmark in report["benchmarks"]
         if benchmark["extra_info"]["dtype"] != "bfloat16" and benchmark["extra_info"]["operation"] != "fmod"
     ]
-    text = table.table(report)
+    text = text_of(report)
     assert "| bfloat16 | not run | not run | not run | not run |" in text
     assert "| int8 | 2.0 | 2.0 | not run | not run |" in text
     assert "| geometric mean | 6.2 | 6.2 | not run | not run |" in text
     assert "Of these 22 cells" in text
 
 
+def test_peers(peers_report: dict[str, Any]):
+    name, text = table.table(peers_report)
+    assert name == "peers"
+    assert "**one thread**" in text
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    worst = "0.5 (`fmod`, array by array, float64, whole range)"
+    assert rows[2:] == [
+        ["PyTorch 3.1", "9", "1", "1.7", worst],  # (2**8 / 2) ** (1 / 9)
+        ["JAX 0.15", "49", "0", "4.1", "4.0 (`mod`, array by array, int8)"],  # (4**48 * 8) ** (1 / 49)
+        ["the fastest in each cell", "49", "", "**3.4**", worst],  # (2**8 * 4**40 / 2) ** (1 / 49)
+        ["the fastest in each cell with NumPy's values", "49", "", "**3.6**", "2.0 (`mod`, array by array, float32)"],  # * 8 for / 2
+    ]
+
+
+def test_peers_on_all_threads(peers_report: dict[str, Any]):
+    text = text_of(peers_report)
+    for benchmark in peers_report["benchmarks"]:
+        info = benchmark["extra_info"]
+        info["member"] = info["member"].replace("one_thread", "all_threads")
+    expected = text.replace("**one thread**", "**all 8 threads**").replace("bench/peers.py", "bench/peers.py --all-threads")
+    assert text_of(peers_report) == expected
+
+
+def test_peers_have_their_own_markers(peers_report: dict[str, Any], tmp_path: Path):
+    results, readme = tmp_path / "results.json", tmp_path / "README.md"
+    results.write_text(json.dumps(peers_report), encoding="utf-8")
+    main_table = f"{MARKERS['begin']}\nmain\n{MARKERS['end']}\n"
+    readme.write_text(f"{main_table}<!-- peers:begin -->\nold\n<!-- peers:end -->\n", encoding="utf-8")
+    assert table.main([str(results), "--write", str(readme)]) == 0
+    expected = f"{main_table}<!-- peers:begin -->\n{text_of(peers_report)}\n<!-- peers:end -->\n"
+    assert readme.read_text(encoding="utf-8") == expected
+
+
+def test_every_cell(report: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    results = tmp_path / "results.json"
+    report["benchmarks"].append(measured("remainder", "arrays", "int16", "limit", 0.2, 0.5, 0.2))
+    results.write_text(json.dumps(report), encoding="utf-8")
+    assert table.main([str(results), "--cells"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| ns an element | numpy | fastops_one_thread | fastops_all_threads | limit | fastops / fastest other |"
+    assert "| remainder int16 arrays | 1000 | 250 | 10 | 200 | 1.25 |" in lines
+    assert "| remainder int32 arrays | 1000 | 167 | 10 |  | 0.17 |" in lines
+    assert "| scatter_div int8  | 5000 |  |  |  |  |" in lines
+
+
 def test_write_replaces_what_is_between_the_markers(report: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     results, readme = tmp_path / "results.json", tmp_path / "README.md"
     results.write_text(json.dumps(report), encoding="utf-8")
-    readme.write_text(f"# Höhe\n{table.BEGIN}\nold\n{table.END}\nend\n", encoding="utf-8")
+    readme.write_text(f"# Höhe\n{MARKERS['begin']}\nold\n{MARKERS['end']}\nend\n", encoding="utf-8")
     for _ in range(2):  # a second time changes nothing
         assert table.main([str(results), "--write", str(readme)]) == 0
-        assert readme.read_text(encoding="utf-8") == f"# Höhe\n{table.BEGIN}\n{table.table(report)}\n{table.END}\nend\n"
+        assert readme.read_text(encoding="utf-8") == f"# Höhe\n{MARKERS['begin']}\n{text_of(report)}\n{MARKERS['end']}\nend\n"
     assert table.main([str(results)]) == 0
-    assert capsys.readouterr().out == table.table(report) + "\n"
+    assert capsys.readouterr().out == text_of(report) + "\n"
 
 
 @pytest.mark.parametrize("text", ["", "{begin}", "{end}", "{end}\n{begin}", "{begin}\n{begin}\n{end}"])
 def test_write_needs_both_markers(text: str, report: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     results, readme = tmp_path / "results.json", tmp_path / "README.md"
     results.write_text(json.dumps(report), encoding="utf-8")
-    text = text.format(begin=table.BEGIN, end=table.END)
+    text = text.format(**MARKERS)
     readme.write_text(text, encoding="utf-8")
     assert table.main([str(results), "--write", str(readme)]) == 1
-    assert table.BEGIN in capsys.readouterr().err
+    assert MARKERS["begin"] in capsys.readouterr().err
     assert readme.read_text(encoding="utf-8") == text
 
 
