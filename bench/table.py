@@ -106,7 +106,9 @@ def machine(report: Mapping[str, Any]) -> str:
     cpu = about.get("cpu", {}).get("brand_raw") or about.get("processor") or "unknown processor"
     versions = about.get("versions", {})
     named = "".join(f", {package} {versions[package]}" for package in ("fastops", "numpy", "numba", "llvmlite") if package in versions)
-    return f"{cpu} ({about['machine']}), {about['system']}, Python {about['python_version']}{named}; {report['datetime'][:10]}."
+    timers = {benchmark["options"]["timer"] for benchmark in report["benchmarks"]}
+    unusual = "" if timers == {"perf_counter"} else f" Timed by {', '.join(sorted(timers))}."
+    return f"{cpu} ({about['machine']}), {about['system']}, Python {about['python_version']}{named}; {report['datetime'][:10]}.{unusual}"
 
 
 def on_all_threads(report: Mapping[str, Any]) -> str:

@@ -18,7 +18,8 @@ MARKERS = {"begin": "<!-- table:begin -->", "end": "<!-- table:end -->"}
 
 def measured(operation: str, pattern: str, dtype: str, member: str, *data: float, **other: Any) -> dict[str, Any]:
     info = {"operation": operation, "dtype": dtype, "pattern": pattern, "size": 1_000_000, "values": "small", "member": member, **other}
-    return {"group": f"{operation} {dtype} {pattern}", "extra_info": info, "stats": {"data": list(data), "median": -1.0}}
+    stats = {"data": list(data), "median": -1.0}
+    return {"group": f"{operation} {dtype} {pattern}", "extra_info": info, "options": {"timer": "perf_counter"}, "stats": stats}
 
 
 @pytest.fixture
@@ -104,7 +105,13 @@ def test_text_below_the_table(report: dict[str, Any]):
     assert "On all 8 threads: geometric mean **100**" in text
     assert "whole range, one thread: geometric mean **15.0**, worst 15.0 (`mod`, array by array, uint8)." in text
     assert "Some Processor 9000 (x86_64), Linux, Python 3.14.1, fastops 1.2.3, numpy 2.9.0, numba 0.70.0, llvmlite 0.52.0; " in text
-    assert "; 2031-02-03." in text
+    assert "; 2031-02-03. Made by" in text
+
+
+def test_another_timer_is_named(report: dict[str, Any]):
+    for benchmark in report["benchmarks"]:
+        benchmark["options"]["timer"] = "process_time"
+    assert "; 2031-02-03. Timed by process_time. Made by" in text_of(report)
 
 
 def test_missing_cells_are_said_to_be(report: dict[str, Any]):
