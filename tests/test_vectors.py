@@ -1,0 +1,53 @@
+"""What the compiler makes of the loops: SIMD instructions as wide as the processor has them."""
+
+import os
+import re
+import subprocess
+import sys
+
+from conftest import DTYPES, each_operation
+
+from fastops.engine import compiler
+
+SCRIPT = """
+import os, sys
+import llvmlite.binding as llvm
+llvm.set_option("", "-pass-remarks=loop-vectorize")
+import ml_dtypes, numpy as np
+from fastops import real_ufuncs
+from fastops.engine import compiler
+for dtype in sys.argv[2:]:
+    os.write(2, f"compiling {dtype}\\n".encode())
+    assert real_ufuncs.loop(sys.argv[1], np.dtype(dtype))
+    if "memcheck" in compiler.compiled()[-1].function.inspect_llvm():
+        os.write(2, b"tests for overlap")
+"""
+
+
+def widest_lanes(dtype: str) -> int:
+    """Bits of the widest lanes that elements by elements, and elements by one divisor, are computed in."""
+    features = compiler.features()
+    if dtype in ("int8", "uint8"):
+        return 16
+    if dtype in ("int64", "uint64", "float64"):
+        return 64
+    single = features["wide"] if dtype == "uint32" else features["fused"] or dtype not in ("bfloat16", "float32")
+    return 32 if single else 64
+
+
+@each_operation
+def test_the_loops_are_vectorised(name, tmp_path):
+    """(With AVX-512, LLVM takes half of its width on some processors.)"""
+    register = 256 if "+avx2" in compiler.target()[2] else 128
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}  # compiled, not loaded
+    done = subprocess.run([sys.executable, "-c", SCRIPT, name, *DTYPES], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    _, *parts = re.split(r"^compiling (\w+)$", done.stderr, flags=re.MULTILINE)
+    widths = {
+        dtype: [int(width) for width in re.findall(r"vectorized loop \(vectorization width: (\d+)", text)]
+        for dtype, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+    assert widths.keys() == DTYPES.keys()
+    assert "tests for overlap" not in done.stderr, "LLVM does not know that elements are independent: calls in place would run a scalar loop"
+    narrow = {dtype: found for dtype, found in widths.items() if sorted(found)[-2] < register // widest_lanes(dtype)}
+    assert not narrow, f"LLVM's vectorisation widths, for registers of {register} bits"
