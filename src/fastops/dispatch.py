@@ -1,5 +1,6 @@
 """The dispatcher: it finds the fastest right way for a call.
 
+0. Plain small operands, once a loop has been made: the real ufunc again, by `engine.gate`, without a line of Python.
 1. Large plain arrays of one accelerated dtype: the parallel driver.
 2. Everything else that the twelve dtypes take part in: the real ufunc, which is NumPy's machine around the same loops.
 3. What is not accelerated, and subclasses of ndarray: NumPy's own ufunc.
@@ -16,7 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from . import real_ufuncs
-from .engine import compiler, errors, iteration, threads
+from .engine import compiler, errors, iteration, threads, vectorcall
 from .engine.operands import (
     INPUTS,
     PLAIN_NUMBERS,
@@ -39,6 +40,7 @@ COST = {np.dtype(name): cost for name, cost in
         {"int8": 0.25, "uint8": 0.2, "int16": 0.3, "uint16": 0.2, "int32": 0.6, "uint32": 0.4, "uint64": 0.6}.items()}  # fmt: skip
 
 
+@vectorcall.with_room
 class Remainder:
     """A callable like the ufunc `numpy.remainder` or `numpy.fmod`, with fastops' loops. A ufunc's methods and attributes are there."""
 
@@ -54,12 +56,14 @@ class Remainder:
         self._real: np.ufunc = getattr(real_ufuncs, name)
         self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
+        self._gate: vectorcall.Gate | None = None  # once there is one, plain small calls do not come here
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = None
         if kwargs:
             if "fmod" in kwargs and self._truncated is not None:
-                return (self._truncated if is_truncated(kwargs.pop("fmod")) else self)(*args, **kwargs)
+                chosen = self._truncated if is_truncated(kwargs.pop("fmod")) else self
+                return chosen.__call__(*args, **kwargs)  # not by the gate, past which NumPy would warn at this line
             if len(kwargs) > 1 or len(args) != 2 or "out" not in kwargs:
                 return self._any("__call__", *args, **kwargs)
             x1, x2 = args
@@ -176,10 +180,14 @@ class Remainder:
             return 0
         try:
             loop = real_ufuncs.loop(self.__name__, dtype)
+            if self._gate is None:
+                self._gate = vectorcall.open_gate(self, self._real, LARGE)
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return 0
         self._served.add(dtype.num)
+        if self._gate and dtype.num not in PLAIN_NUMBERS:
+            self._gate.user_num = dtype.num
         return loop
 
     # --- as a ufunc ---

@@ -83,7 +83,8 @@ def mod(A: ArrayLike, B: ArrayLike, *, fmod: int = 0, opset: int = 13) -> NDArra
         raise TypeError(f"A and B must have the same dtype, got {dtype} and {b.dtype.name}")
     if not fmod and dtype not in _INTEGERS and not may_floor_floats:
         raise ValueError(f"fmod must be 1 for floating-point tensors before opset 28, got fmod={int(fmod)}, {dtype} and opset {opset}")
-    return np.asarray(ufuncs.fmod(a, b) if fmod else ufuncs.remainder(a, b))
+    operation = ufuncs.fmod if fmod else ufuncs.remainder
+    return np.asarray(operation.__call__(a, b))  # so, it warns at the caller's line and not at this one
 
 
 def _version_in_force(opset: int) -> int:

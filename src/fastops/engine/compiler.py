@@ -185,12 +185,17 @@ def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
     return _made[name]
 
 
+def c_function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any) -> Compiled:
+    """`template` as a C function of that signature. Inside `compiling`."""
+    module, function = numba(), _specialise(template, names, name)
+    return _make(name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function))
+
+
 def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str) -> Compiled:
     """`template` as a C function by the contract of NumPy's inner loops: (char **args, intp *dims, intp *steps, void *data)."""
-    module, function = numba(), _specialise(template, names, name)
+    module = numba()
     words = module.types.CPointer(module.types.intp)
-    signature = module.types.void(words, words, words, module.types.voidptr)
-    return _make(name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function))
+    return c_function(template, names, name, module.types.void(words, words, words, module.types.voidptr))
 
 
 def function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any, parallel: bool = False) -> Compiled:
