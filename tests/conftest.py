@@ -241,6 +241,15 @@ def assert_same(got: Any, want: Any, x1: Any = None, x2: Any = None) -> None:
 
 # --- paths --------------------------------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
+def in_python(large: int = 0) -> Iterator[None]:
+    """No call of `large` elements or more goes past `Remainder.__call__`."""
+    with pytest.MonkeyPatch.context() as patch:
+        for operation, _ in OPERATIONS.values():
+            patch.setattr(operation._gate, "large", large)
+        yield
+
+
+@contextlib.contextmanager
 def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[Any]]:
     """Arrays of two elements and more by the parallel driver, with three workers. The list given grows by one for each driven call."""
     driven: list[Any] = []
@@ -250,7 +259,7 @@ def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[An
         driven.append(args)
         return drive(*args)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with in_python(2), pytest.MonkeyPatch.context() as patch:
         patch.setattr(dispatch, "LARGE", 2)
         patch.setattr(threads, "WORTHWHILE", 1e-9)
         patch.setattr(iteration, "SHORT", 1)

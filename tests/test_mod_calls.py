@@ -1,6 +1,7 @@
 """Every way to call: the same result, type, dtype, warnings and errors, in the same words, as from `numpy.remainder` and `numpy.fmod`."""
 
 import array
+import contextlib
 import copy
 import datetime
 import decimal
@@ -29,6 +30,7 @@ from conftest import (
     each_dtype,
     each_operation,
     in_parallel,
+    in_python,
     message,
     mixed_values,
     outcome,
@@ -41,7 +43,18 @@ import fastops
 from fastops import real_ufuncs
 
 SMALL, LARGE = 6, 20_000
-each_size = pytest.mark.parametrize("n", [SMALL, LARGE])
+each_size = pytest.mark.parametrize("n", ["small", "small, in Python", "large"], indirect=True)
+
+
+def way(name):
+    """Small calls that are plain go past Python, unless the name says so."""
+    return in_python() if name.endswith("in Python") else contextlib.nullcontext()
+
+
+@pytest.fixture
+def n(request):
+    with way(request.param):
+        yield LARGE if request.param == "large" else SMALL
 
 
 def ints(n, seed=0, dtype="int32"):
@@ -764,7 +777,11 @@ def offenders(dtype, n):
 
 REPORTING_PATHS = {
     "small": lambda f, dtype: f(*offenders(dtype, SMALL)),
+    "small, in Python": lambda f, dtype: f(*offenders(dtype, SMALL)),
+    "small, with out": lambda f, dtype: f(*offenders(dtype, SMALL), out=np.empty(SMALL, dtype)),
+    "small, with out, in Python": lambda f, dtype: f(*offenders(dtype, SMALL), out=np.empty(SMALL, dtype)),
     "scalars": lambda f, dtype: f(dtype.type(1), dtype.type(0)),
+    "scalars, in Python": lambda f, dtype: f(dtype.type(1), dtype.type(0)),
     "large": lambda f, dtype: f(*offenders(dtype, LARGE)),
     "larger": lambda f, dtype: f(*offenders(dtype, 300_000)),
     "strided": lambda f, dtype: f(*(x[::-1] for x in offenders(dtype, LARGE))),
@@ -777,7 +794,15 @@ REPORTING_PATHS = {
     "accumulate": lambda f, dtype: f.accumulate(offenders(dtype, LARGE)[1]),
     "at": lambda f, dtype: f.at(offenders(dtype, LARGE)[0], np.arange(LARGE), offenders(dtype, LARGE)[1]),
 }  # fmt: skip
-each_reporting_path = pytest.mark.parametrize("path", list(REPORTING_PATHS))
+each_reporting_path = pytest.mark.parametrize("path", list(REPORTING_PATHS), indirect=True)
+
+
+@pytest.fixture
+def path(request):
+    with way(request.param):
+        yield REPORTING_PATHS[request.param]
+
+
 two_dtypes = pytest.mark.parametrize("dtype", [np.dtype("i4"), np.dtype("f8")], ids=str)
 
 
@@ -796,7 +821,7 @@ def test_errstate_mode(name, dtype, path, mode, capfd):
 
         kwargs = {} if mode.endswith("nobody") else {"call": log if mode == "log" else receiver}
         with np.errstate(all="call" if mode == "raise in callback" else mode.partition(" ")[0], **kwargs):
-            seen = outcome(REPORTING_PATHS[path], f, dtype)
+            seen = outcome(path, f, dtype)
         return calls, log.lines, seen.warnings, seen.error, capfd.readouterr()
 
     operation, twin = OPERATIONS[name]
@@ -808,14 +833,14 @@ def test_errstate_mode(name, dtype, path, mode, capfd):
 
 @each_operation
 @two_dtypes
-def test_errstate_of_the_other_kind_is_silent(name, dtype):
+@each_size
+def test_errstate_of_the_other_kind_is_silent(name, dtype, n):
     """Integers report "divide", floats "invalid"; either alone."""
     kind = "divide" if dtype.kind == "i" else "invalid"
-    for n in (SMALL, LARGE):
-        with np.errstate(**({"all": "raise"} | {kind: "ignore"})):
-            OPERATIONS[name][0](*offenders(dtype, n))
-        with np.errstate(**({"all": "ignore"} | {kind: "raise"})), pytest.raises(FloatingPointError):
-            OPERATIONS[name][0](*offenders(dtype, n))
+    with np.errstate(**({"all": "raise"} | {kind: "ignore"})):
+        OPERATIONS[name][0](*offenders(dtype, n))
+    with np.errstate(**({"all": "ignore"} | {kind: "raise"})), pytest.raises(FloatingPointError):
+        OPERATIONS[name][0](*offenders(dtype, n))
 
 
 @each_operation
@@ -842,11 +867,10 @@ def test_raise_comes_after_out_is_fully_written(name, dtype, n):
 @two_dtypes
 @each_reporting_path
 def test_a_warning_points_at_the_callers_line(name, dtype, path):
-    call = REPORTING_PATHS[path]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        call(OPERATIONS[name][0], dtype)
-    assert {(entry.filename, entry.lineno) for entry in caught} == {(__file__, call.__code__.co_firstlineno)}
+        path(OPERATIONS[name][0], dtype)
+    assert {(entry.filename, entry.lineno) for entry in caught} == {(__file__, path.__code__.co_firstlineno)}
 
 
 @two_dtypes
@@ -860,17 +884,20 @@ def test_a_warning_of_mod_with_fmod_points_at_the_callers_line(dtype, n):
 
 
 @each_operation
-def test_a_warning_is_shown_once_per_line_by_default(name):
+@each_size
+def test_a_warning_is_shown_once_per_line_by_default(name, n):
     """As NumPy's: the registry of the caller's module is what remembers."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for _ in range(5):
-            OPERATIONS[name][0](ints(LARGE), 0)
-    assert len(caught) == 1
+            OPERATIONS[name][0](ints(n), 0)
+        OPERATIONS[name][0](ints(n), 0)
+    assert len(caught) == 2
 
 
 @each_operation
-def test_a_callback_may_call_again(name):
+@each_size
+def test_a_callback_may_call_again(name, n):
     operation = OPERATIONS[name][0]
     seen = []
 
@@ -878,10 +905,9 @@ def test_a_callback_may_call_again(name):
         with np.errstate(all="ignore"):
             seen.append((kind, number, operation(np.arange(LARGE), 7)[8], operation(8, 0)))
 
-    for n in (SMALL, LARGE):
-        with np.errstate(all="call", call=receiver):
-            operation(ints(n), 0)
-    assert seen == [("divide by zero", 1, 1, 0)] * 2
+    with np.errstate(all="call", call=receiver):
+        operation(ints(n), 0)
+    assert seen == [("divide by zero", 1, 1, 0)]
 
 
 @each_operation

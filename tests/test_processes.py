@@ -14,6 +14,7 @@ import pytest
 import fastops
 
 SOURCE = Path(fastops.__file__).resolve().parent
+ENTRY = f"entry_{fastops.mod._room}"  # the native entry of small calls
 
 
 def available(layer):
@@ -120,14 +121,14 @@ def warm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     first = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=folder)
     assert first[:2] == ["True", "2"]
-    assert sorted(first[2:]) == ["drive_tasks:False", "fmod_float64:False", "remainder_int32:False"]
+    assert sorted(first[2:]) == ["drive_tasks:False", f"{ENTRY}:False", "fmod_float64:False", "remainder_int32:False"]
     return folder
 
 
 def test_second_process_compiles_nothing(warm):
     second = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=warm)
     assert second[:2] == ["True", "2"]
-    assert sorted(second[2:]) == ["drive_tasks:True", "fmod_float64:True", "remainder_int32:True"]
+    assert sorted(second[2:]) == ["drive_tasks:True", f"{ENTRY}:True", "fmod_float64:True", "remainder_int32:True"]
 
 
 def test_another_processor_compiles_anew(warm):
@@ -537,3 +538,91 @@ small = fastops.mod([5, -5], 3).tolist(), fastops.fmod.reduce([7, 4, 2]), fastop
 print(right(), len(driven), *small[0], *small[1:])
 """
     assert run(dedent(code) + LARGE_CALLS + check, timeout=120) == ["True", "2", "2", "1", "1", "2.0"]
+
+
+# --- the native entry of small calls ------------------------------------------------------------------------------------------------------
+GATE = """
+import sys, threading
+import numpy as np
+import fastops
+from fastops.engine import vectorcall
+x, large = np.arange(5), np.arange(20_000)
+def right(f=fastops.mod, twin=np.mod):
+    return all(np.array_equal(f(a, 3), twin(a, 3)) for a in (x, large, x[::-1], [7, 8], 9))
+"""
+
+
+def test_threads_that_call_while_the_gate_opens():
+    code = """
+stop, wrong, calls = threading.Event(), [], [0]
+def work():
+    out = np.empty_like(x)
+    while not stop.is_set():
+        calls[0] += 1
+        if fastops.mod(x, 3).tolist() != [0, 1, 2, 0, 1] or fastops.mod(x, 3, out=out) is not out:
+            wrong.append(1)
+sys.setswitchinterval(1e-5)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+before = fastops.mod._gate
+openers = [threading.Thread(target=fastops.mod, args=(large, 3)) for _ in range(3)]
+for thread in openers: thread.start()
+for thread in openers: thread.join()
+reached = calls[0]
+while calls[0] < reached + 1000: pass
+stop.set()
+for thread in threads: thread.join()
+print(before, fastops.mod._gate is not None, len(wrong), right())
+"""
+    assert run(GATE + code) == ["None", "True", "0", "True"]
+
+
+@unix
+def test_a_forked_child_goes_on():
+    code = """
+import os
+print(right(), fastops.mod._gate is not None)
+child = os.fork()
+if not child:
+    os._exit(0 if right() else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    assert run(GATE + code) == ["True", "True", "0"]
+
+
+def test_calls_at_the_very_end_of_a_process():
+    """By what the interpreter takes apart together with fastops' modules."""
+    code = """
+class Last:
+    def __init__(self, f, x): self.f, self.x = f, x
+    def __del__(self): print(self.f(self.x, 4).tolist(), flush=True)
+print(right())
+vectorcall.last, sys.modules["last"] = Last(fastops.mod, np.array(7)), Last(fastops.mod, np.array(10))
+"""
+    assert sorted(run(GATE + code)) == ["2", "3", "True"]
+
+
+WITHOUT = {
+    "a layout that is not as documented": (GATE + "vectorcall._as_documented = lambda: False", "True"),
+    "another kind of CPython": ("import sys; sys.gettotalrefcount = lambda: 0" + GATE, "False"),
+    "a CPython that makes no such type": ("import ctypes; ctypes.pythonapi.PyType_FromSpecWithBases = None" + GATE, "False"),
+}
+
+
+@pytest.mark.parametrize("kind", list(WITHOUT))
+def test_without_a_gate_python_serves_every_call(kind):
+    prepare, room = WITHOUT[kind]
+    code = "\nprint(right(), right(fastops.fmod, np.fmod), right(), fastops.mod._gate, hasattr(fastops.mod, '_room'))"
+    assert run(prepare + code) == ["True", "True", "True", "None", room]
+
+
+def test_a_gate_opens_once_for_each_function():
+    code = """
+fastops.mod(large, 3)
+first = fastops.mod._gate
+fastops.mod(large.astype(np.int8), 3)
+print(fastops.mod._gate is first, fastops.fmod._gate)
+fastops.fmod(large, 3)
+print(fastops.fmod._gate is not first, right(fastops.fmod, np.fmod), right())
+"""
+    assert run(GATE + code) == ["True", "None", "True", "True", "True"]
