@@ -31,7 +31,7 @@ def functions_run(call):
 
 
 OUT = np.empty(6, np.int32)
-TEN = {"".join(["o", "ut"]): OUT}  # a keyword that is equal, not the same
+SPELT = {"".join(["o", "ut"]): OUT}  # a keyword that is equal, not the same
 
 NATIVE = {
     "arrays": lambda f: f(numbers(6), numbers(6)),
@@ -75,7 +75,7 @@ OTHERS = {
     "another keyword": lambda f: f(numbers(6), 3, where=True),
     "two keywords": lambda f: f(numbers(6), 3, out=OUT, where=True),
     "out twice": lambda f: f(numbers(6), 3, OUT, out=OUT),
-    "keyword that is equal": lambda f: f(numbers(6), 3, **TEN),
+    "keyword that is equal": lambda f: f(numbers(6), 3, **SPELT),
     "one operand and out": lambda f: f(numbers(6), out=OUT),
     "no arguments": lambda f: f(),
     "one argument": lambda f: f(numbers(6)),
