@@ -9,7 +9,7 @@ import llvmlite.ir as ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from ..kernels.primitives import WORD, pointer, read_word, reader
+from ..kernels.primitives import WORD, pointer, reader
 from .operands import PLAIN_NUMBERS
 from .vectorcall import HEAD, Array, Dtype, Gate
 
@@ -34,10 +34,15 @@ def vectorcall(typing, function, callable, arguments, count, keywords):
     return WORD(WORD, WORD, WORD, WORD, WORD), generate
 
 
-@njit(forceinline=True)
-def at(place, offset):
-    """The word in memory."""
-    return read_word(pointer(place), offset)
+@intrinsic
+def at(typing, place, offset):
+    """The word in memory. (An intrinsic, for Numba would compile a function anew for every constant offset.)"""
+
+    def generate(context, builder, signature, values):
+        word = ir.IntType(WORD.bitwidth)
+        return builder.load(builder.inttoptr(builder.add(values[0], values[1]), word.as_pointer()))
+
+    return WORD(WORD, WORD), generate
 
 
 @njit(forceinline=True)
