@@ -12,8 +12,6 @@ accumulate), elements are taken one at a time: each is read after the one before
 
 from .primitives import overlaps, pointer, restore_flags, save_flags
 
-FEW = 8  # as many elements one by one take no longer than it takes to set up the vector loop
-
 
 def inner_loop(args, dims, steps, data):
     n, (a, b, out), (step_a, step_b, step_out) = dims[0], (args[0], args[1], args[2]), (steps[0], steps[1], steps[2])
