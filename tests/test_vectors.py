@@ -48,6 +48,6 @@ def test_the_loops_are_vectorised(name, tmp_path):
         for dtype, text in zip(parts[::2], parts[1::2], strict=True)
     }
     assert widths.keys() == DTYPES.keys()
-    assert "tests for overlap" not in done.stderr, "LLVM does not know that elements are independent: calls in place would run a scalar loop"
+    assert "tests for overlap" not in done.stderr, "LLVM was not told that elements are independent: calls in place would run scalar"
     narrow = {dtype: found for dtype, found in widths.items() if sorted(found)[-2] < register // widest_lanes(dtype)}
     assert not narrow, f"LLVM's vectorisation widths, for registers of {register} bits"

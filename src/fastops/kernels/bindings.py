@@ -204,9 +204,8 @@ def step_by_step(builder: ir.IRBuilder, way: floats.Careful, storage: ir.Type, x
     def settle(length: ir.Value) -> ir.Value:
         """Store the rests; move together what is left, and count it."""
         with counted(builder, length, INDEX(0)) as (index, _, left):
-            rest, divisor, number = (
-                builder.load(element(builder, block, kind, index)) for block, kind in ((rests, DOUBLE), (divisors, DOUBLE), (numbers, INDEX))
-            )
+            places = [element(builder, block, kind, index) for block, kind in ((rests, DOUBLE), (divisors, DOUBLE), (numbers, INDEX))]
+            rest, divisor, number = map(builder.load, places)
             builder.store(rest, element(builder, done, DOUBLE, number))
             for value, block in ((rest, rests), (divisor, divisors), (number, numbers)):
                 builder.store(value, element(builder, block, value.type, left))

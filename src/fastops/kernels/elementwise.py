@@ -20,16 +20,17 @@ from .lanes import Lane
 INDEX = ir.IntType(types.intp.bitwidth)
 BYTES = ir.IntType(8).as_pointer()
 NOTES = ir.IntType(64)
+START = INDEX(0)
 
 
-class _Distinct(ir.values.MDValue):
+class _Distinct(ir.values.MDValue):  # type: ignore[misc]
     """A metadata node that is equal to itself alone; a loop's names itself first."""
 
     def __init__(self, module: ir.Module, values: Sequence[Any], of_loop: bool):
         self.of_loop = of_loop
         super().__init__(module, values, name=str(len(module.metadata)))
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # type: ignore[assignment]
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
     def descr(self, buf: list[str]) -> None:
         nodes = [self, *self.operands] if self.of_loop else self.operands
@@ -39,8 +40,8 @@ class _Distinct(ir.values.MDValue):
 class Elementwise(NamedTuple):
     """`output[i] = formula(*inputs[i])`, and notes about the elements, for a number of elements that is not 0.
 
-    `note(*inputs, notes)` updates the notes, which begin as `clear`. With `prepare` the last input is one value for all elements, from which
-    it makes what `formula` and `note` are given in its place.
+    `note(*inputs, notes)` updates the notes, which begin as `clear`. With `prepare` the last input is one value for all elements, from
+    which it makes what `formula` and `note` are given in its place.
     """
 
     inputs: Sequence[ir.Type]
@@ -90,7 +91,7 @@ class Elementwise(NamedTuple):
 
 @contextmanager
 def counted(
-    builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, first: ir.Value = INDEX(0), unroll: bool = False
+    builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, first: ir.Value = START, unroll: bool = False
 ) -> Iterator[tuple[ir.Value, ir.Value, ir.PhiInstr]]:
     """A loop whose body is what the builder emits: the index, the group that its loads and stores belong to, and the notes."""
     group = _Distinct(builder.module, (), of_loop=False)
@@ -102,7 +103,7 @@ def counted(
     notes.add_incoming(clear, before)
     yield index, group, notes
     following = builder.add(index, INDEX(1), flags=("nuw", "nsw"))
-    index.add_incoming(following, body)
+    index.add_incoming(following, builder.block)
     branch = builder.cbranch(builder.icmp_unsigned("<", following, count), body, after)
     hints: list[tuple[Any, ...]] = [("llvm.loop.parallel_accesses", group)]
     if not unroll:  # two vectors at a time, and what the vectoriser leaves over one by one
@@ -144,24 +145,23 @@ def as_function(name: str, kinds: Sequence[ir.Type], result: ir.Type, emit: Call
     return call
 
 
+Steps = tuple[ir.Value, ir.Value]  # a pointer, and the step in bytes from element to element
+
+
 def copier(bits: int) -> Any:
     """A Numba intrinsic (pointer, step in bytes, pointer, step, number of elements, not 0) that copies elements of that many bits between
     places that do not overlap. Steps of one element, forwards and backwards, and (to read) of none and of two have vector loops."""
-    size = bits // 8
+    size, kind = bits // 8, ir.IntType(bits)
 
     def emit(builder: ir.IRBuilder, place: ir.Value, step: ir.Value, target: ir.Value, target_step: ir.Value, count: ir.Value) -> None:
-        def fits(known: int, target_known: int) -> ir.Value:
-            return builder.and_(builder.icmp_signed("==", step, INDEX(known)), builder.icmp_signed("==", target_step, INDEX(target_known)))
-
-        for known, target_known in [(size, size), (0, size), (-size, size), (size, -size)]:
-            with builder.if_then(fits(known, target_known)):
-                _copy(builder, bits, place, INDEX(known), target, INDEX(target_known), INDEX(0), count)
+        for known, target_known in [(size, size), (0, size), (-size, size), (size, -size), (2 * size, size)]:
+            fits = builder.and_(builder.icmp_signed("==", step, INDEX(known)), builder.icmp_signed("==", target_step, INDEX(target_known)))
+            with builder.if_then(fits):
+                to = target, INDEX(target_known)
+                first = _every_other(builder, kind, place, to, count) if known == 2 * size else START
+                _copy(builder, kind, (place, INDEX(known)), to, first, count)
                 builder.ret_void()
-        with builder.if_then(fits(2 * size, size)):
-            first = _every_other(builder, bits, place, target, count)
-            _copy(builder, bits, place, INDEX(2 * size), target, INDEX(size), first, count)
-            builder.ret_void()
-        _copy(builder, bits, place, step, target, target_step, INDEX(0), count)
+        _copy(builder, kind, (place, step), (target, target_step), START, count)
 
     copy = as_function("copy", (BYTES, INDEX, BYTES, INDEX, INDEX), ir.VoidType(), emit)
 
@@ -173,40 +173,38 @@ def copier(bits: int) -> Any:
     return intrinsic(lambda typing, place, step, target, target_step, count: (signature, generate))
 
 
-def _copy(
-    builder: ir.IRBuilder, bits: int, place: ir.Value, step: ir.Value, target: ir.Value, target_step: ir.Value, first: ir.Value, count: ir.Value
-) -> None:
-    kind = ir.IntType(bits)
+def _copy(builder: ir.IRBuilder, kind: ir.IntType, source: Steps, target: Steps, first: ir.Value, count: ir.Value) -> None:
     with counted(builder, count, NOTES(0), first, unroll=True) as (index, group, notes):
-        load = builder.load(_at(builder, place, index, step, kind), align=bits // 8)
-        store = builder.store(load, _at(builder, target, index, target_step, kind), align=bits // 8)
+        load = builder.load(_at(builder, source, index, kind), align=size_of(kind))
+        store = builder.store(load, _at(builder, target, index, kind), align=size_of(kind))
         load.set_metadata("llvm.access.group", group)
         store.set_metadata("llvm.access.group", group)
         notes.add_incoming(notes, builder.block)
 
 
-def _every_other(builder: ir.IRBuilder, bits: int, place: ir.Value, target: ir.Value, count: ir.Value) -> ir.Value:
+def _every_other(builder: ir.IRBuilder, kind: ir.IntType, place: ir.Value, target: Steps, count: ir.Value) -> ir.Value:
     """Copy elements that are two apart by vectors of 64 bytes, as long as the elements between them exist; how many were copied, less than
     all. (LLVM's vectoriser takes them one by one.)"""
-    lanes = 512 // bits
-    pair, vector = (ir.VectorType(ir.IntType(bits), length) for length in (2 * lanes, lanes))
+    size = size_of(kind)
+    lanes = 64 // size
+    pairs, vector = ir.VectorType(kind, 2 * lanes), ir.VectorType(kind, lanes)
     even = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(0, 2 * lanes, 2)))
     before, body, after = builder.block, builder.append_basic_block("pairs"), builder.append_basic_block("rest")
     builder.cbranch(builder.icmp_unsigned(">", count, INDEX(lanes)), body, after)
     builder.position_at_end(body)
     index = builder.phi(INDEX)
-    load = builder.load(_at(builder, place, index, INDEX(2 * bits // 8), pair), align=bits // 8)
-    builder.store(builder.shuffle_vector(load, pair(ir.Undefined), even), _at(builder, target, index, INDEX(bits // 8), vector), align=bits // 8)
+    load = builder.load(_at(builder, (place, INDEX(2 * size)), index, pairs), align=size)
+    builder.store(builder.shuffle_vector(load, pairs(ir.Undefined), even), _at(builder, target, index, vector), align=size)
     following = builder.add(index, INDEX(lanes))
-    index.add_incoming(INDEX(0), before)
+    index.add_incoming(START, before)
     index.add_incoming(following, body)
     builder.cbranch(builder.icmp_unsigned("<", builder.add(following, INDEX(lanes)), count), body, after)
     builder.position_at_end(after)
     copied = builder.phi(INDEX)
-    copied.add_incoming(INDEX(0), before)
+    copied.add_incoming(START, before)
     copied.add_incoming(following, body)
     return copied
 
 
-def _at(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, step: ir.Value, kind: ir.Type) -> ir.Value:
-    return builder.bitcast(builder.gep(base, [builder.mul(index, step)]), kind.as_pointer())
+def _at(builder: ir.IRBuilder, where: Steps, index: ir.Value, kind: ir.Type) -> ir.Value:
+    return builder.bitcast(builder.gep(where[0], [builder.mul(index, where[1])]), kind.as_pointer())

@@ -184,9 +184,9 @@ class Careful:
         return notes + (is_invalid(x, y).extend(notes.type) + (unfinished.extend(notes.type) << 32))
 
     def partial_step(self, r: Lane, y: Lane) -> Lane:
-        """Of magnitudes, r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r (k = 0 where that of y is no further
-        below), so that the quotient is small enough. Since y divides s, (r mod s) mod y = r mod y. A subnormal y is first made normal;
-        2**k comes in two factors, for it may exceed a double."""
+        """Of magnitudes, r mod s for s = y * 2**k, where k >= 0 puts the exponent of s `bits` below that of r (k = 0 where that of y is no
+        further below), so that the quotient is small enough. Since y divides s, (r mod s) mod y = r mod y. A subnormal y is first made
+        normal; 2**k comes in two factors, for it may exceed a double."""
         normal = where(y < TINY, y * 2.0**54, y)
         k = biased_exponent(r) - (normal.as_bits() >> 52) - self.reduction.bits
         k = larger(k, k.constant(OFFSET - 54))

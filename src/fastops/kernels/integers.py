@@ -101,9 +101,10 @@ def to_integer(q: Lane, bits: int, processor: Processor, signed: bool) -> Lane:
 def centred(x: Lane, divisor: Lane, processor: Processor) -> Lane:
     """r = x modulo D of signed integers, |r| < D.
 
-    16 bits: q is x times the reciprocal in single precision, to the nearest integer: within 1/2 + 2**-4 of x / D. 32 bits: a first quotient,
-    which errs by less than 1 + 2**11 / D and towards zero, leaves |r| < D + 2**11, and no more than |x|, so that it fits; the second is then
-    within 1/2 + 2**-8. 64 bits go the same way in double precision, with 2**14 for 2**11.
+    16 bits: q is x times the reciprocal in single precision, to the nearest integer: within 1/2 + 2**-4 of x / D. 32 bits: a first
+    quotient, which errs by less than 1 + 2**11 / D and towards zero, leaves |r| < D + 2**11, and no more than |x|, so that it fits; the
+    second is then within 1/2 + 2**-8. 64 bits go the same way in double precision, with 2**14 for 2**11. (Where the first quotient is
+    rounded to the nearest integer instead, it leaves |r| < D / 2 + 2**14 on the other side.)
     A divisor of 2**(bits - 1) is negative as a signed number, and so is its quotient; but modulo 2**bits, their product is the same.
     """
     number = FLOAT if x.bits <= 32 else DOUBLE
@@ -117,10 +118,10 @@ def centred(x: Lane, divisor: Lane, processor: Processor) -> Lane:
 def from_below(x: Lane, divisor: Lane, processor: Processor) -> Lane:
     """x mod D of unsigned integers.
 
-    The reciprocal is made too small by more than all roundings, so a quotient q is never too large and x - q * D never negative. One step in
-    single precision for 16 bits, or in double for 32, leaves at most D. Otherwise a first step leaves less than 2 * D + 2**13 (32 bits, single
-    precision) or 2 * D + 2**15 (64 bits, double), and a second one less than 2 * D. Then of r and r - D, modulo 2**bits, the smaller is in
-    [0, D).
+    The reciprocal is made too small by more than all roundings, so a quotient q is never too large and x - q * D never negative. One step
+    in single precision for 16 bits, or in double for 32, leaves less than 2 * D. Otherwise a first step leaves less than 2 * D + 2**13 (32
+    bits, single precision) or 2 * D + 2**15 (64 bits, double), and a second one less than 2 * D. Then of r and r - D, modulo 2**bits, the
+    smaller is in [0, D).
     """
     single = x.bits == 16 or (x.bits == 32 and processor.wide)
     number = FLOAT if single else DOUBLE
@@ -200,8 +201,8 @@ def prepare_signed(y: Lane) -> tuple[Lane, Lane, Lane, Lane]:
 
 
 def by_signed_multiplier(floored: bool, x: Lane, divisor: Lane, multiplier: Lane, mask: Lane, lack: Lane) -> Lane:
-    """The remainder of signed 16-bit integers. The multiplier errs by less than 1/2 (by nothing, if D is a power of two), the quotient by as
-    much for the largest x, and its rounding by 1/2 again: |r| < D. Only 2**15 / 1 does not fit: there the mask gives the 0."""
+    """The remainder of signed 16-bit integers. The multiplier errs by less than 1/2 (by nothing, if D is a power of two), the quotient by
+    as much for the largest x, and its rounding by 1/2 again: |r| < D. Only 2**15 / 1 does not fit: there the mask gives the 0."""
     r = x - rounded_product(x, multiplier) * divisor
     if not floored:
         turned = x.is_negative()

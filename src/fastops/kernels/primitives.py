@@ -95,8 +95,8 @@ def call_loop(typing: Any, loop: Any, arguments: Any, dimensions: Any, steps: An
 
 @intrinsic
 def overlaps(typing: Any, start: Any, step: Any, out: Any, out_step: Any, length: Any, size: Any) -> Any:
-    """Whether `length` elements at the address `start` may share memory, by their extents, with those at `out`, otherwise than cell by cell.
-    (In LLVM's terms, for Numba takes long to compile the same in Python.)"""
+    """Whether `length` elements at the address `start` may share memory, by their extents, with those at `out`, otherwise than cell by
+    cell. (In LLVM's terms, for Numba takes long to compile the same in Python.)"""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
         start, step, out, out_step, length, size = values

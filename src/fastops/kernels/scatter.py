@@ -14,8 +14,19 @@ from typing import Any
 import numpy
 from numba import types
 
-from .lanes import DOUBLE, FLOAT, Lane, bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float, operation, where
-from .modulus import negate_where
+from .lanes import (
+    DOUBLE,
+    FLOAT,
+    Lane,
+    absolute,
+    bfloat16_to_float,
+    float_to_bfloat16,
+    float_to_half,
+    half_to_float,
+    negated_where,
+    operation,
+    where,
+)
 from .primitives import ALL_FLAGS, DIVIDE, INVALID, OVERFLOW, UNDERFLOW, pointer, reader, restore_flags, save_flags, writer
 
 INDEX_OUTSIDE, ZERO_DIVISOR = -1, -2  # what the template returns instead of flags when it refuses to begin
@@ -111,8 +122,7 @@ def unsigned_quotient(x: Lane, y: Lane) -> Lane:
 
 def signed_quotient(x: Lane, y: Lane) -> Lane:
     """x / y toward zero. MIN is its own magnitude as an unsigned integer, and so is MIN / -1: no trap."""
-    sign_x, sign_y = x.sign_mask(), y.sign_mask()
-    return negate_where(sign_x ^ sign_y, unsigned_quotient(negate_where(sign_x, x), negate_where(sign_y, y)))
+    return negated_where((x ^ y).is_negative(), unsigned_quotient(absolute(x), absolute(y)))
 
 
 # --- half precision and bfloat16 ----------------------------------------------------------------------------------------------------------
