@@ -35,10 +35,6 @@ from .engine.operands import (
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 
-# Nanoseconds that an element costs one thread, about: what `threads.Team` weighs. Measured by bench/, array by array; 1 for the rest.
-COST = {np.dtype(name): cost for name, cost in
-        {"int8": 0.25, "uint8": 0.2, "int16": 0.3, "uint16": 0.2, "int32": 0.6, "uint32": 0.4, "uint64": 0.6}.items()}  # fmt: skip
-
 
 @vectorcall.with_room
 class Remainder:
@@ -112,7 +108,10 @@ class Remainder:
         size = broadcast_size(x1, x2)
         dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
         loop = self.loop(dtype)
-        if dtype is None or not loop or not threads.worthwhile(work := size * COST.get(dtype, 1.0)):
+        if dtype is None or not loop:
+            return None
+        work = size * real_ufuncs.cost(self.__name__, dtype, by_scalar=np.shape(x2)[-1:] in ((), (1,)))
+        if not threads.worthwhile(work):
             return None
         plan = iteration.plan(x1, x2, out, dtype)
         if plan is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .engine import capi, compiler
+from .engine import capi, compiler, costs
 
 try:
     remainder, fmod = capi.clone(np.remainder), capi.clone(np.fmod)
@@ -20,6 +20,7 @@ except capi.UnexpectedNumpy as error:  # NumPy's own serve what the parallel dri
     problem = str(error)
 
 _loops: dict[tuple[str, np.dtype[Any]], int] = {}
+_costs: dict[tuple[str, np.dtype[Any]], costs.Loop] = {}
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
@@ -41,6 +42,12 @@ def loop(name: str, dtype: np.dtype[Any]) -> int:
     return address if address is not None else _compile(name, dtype)
 
 
+def cost(name: str, dtype: np.dtype[Any], by_scalar: bool) -> float:
+    """Nanoseconds that an element takes in a loop that was made, with its operands in the cache."""
+    measured = _costs[name, dtype]
+    return measured.by_scalar if by_scalar else measured.by_array
+
+
 def _compile(name: str, dtype: np.dtype[Any]) -> int:
     compiler.numba()
     with compiler.compiling():
@@ -48,6 +55,7 @@ def _compile(name: str, dtype: np.dtype[Any]) -> int:
 
         names = bindings.names(name, dtype.name, lanes.Processor(**compiler.features()))
         address = compiler.inner_loop(loops.inner_loop, names, f"{name}_{dtype.name}").address
+        _costs[name, dtype] = costs.of_loop(address, dtype)
         if not problem:
             ufunc = {"remainder": remainder, "fmod": fmod}[name]
             if dtype.num < 256:

@@ -14,8 +14,10 @@ from functools import cache
 
 from . import compiler, errors
 
-WORTHWHILE = 40_000.0  # nanoseconds of work per thread below which starting threads costs more than it saves
+WORTHWHILE = 2.0  # times what starting threads costs: the work from which each of them pays
+QUICKEST, SLOWEST = 5_000.0, 150_000.0  # nanoseconds: what starting threads is taken to cost until measured, and at most
 
+_start: float | None = None  # nanoseconds that starting threads costs a call, as measured
 _layer: str | None = None  # what was launched; "" if nothing could be
 _inherited = False  # Numba's threads were launched, by whomever, before this process was forked
 _callers: set[int] = set()  # the Python threads that have run a team
@@ -107,12 +109,28 @@ def processors() -> int:
 
 def limit() -> int:
     """Threads that this process may run at once: its affinity, its control groups, Numba's mask."""
-    return min(processors(), cpu_quota() or processors(), int(compiler.numba().get_num_threads()))
+    available = processors()
+    return min(available, cpu_quota() or available, int(compiler.numba().get_num_threads()))
+
+
+def start_is_known() -> bool:
+    return _start is not None
+
+
+def learn_start(nanoseconds: float) -> None:
+    """What starting threads costs a call, as measured; within bounds, since the machine may have been busy with other things."""
+    global _start
+    _start = min(max(nanoseconds, QUICKEST), SLOWEST)
+
+
+def _share() -> float:
+    """Nanoseconds of work that a thread must have."""
+    return WORTHWHILE * (QUICKEST if _start is None else _start)
 
 
 def worthwhile(work: float) -> bool:
-    """Whether `work` nanoseconds of one core are worth starting threads for."""
-    return work >= 2 * WORTHWHILE
+    """Whether `work` nanoseconds of one core are worth starting threads for, and this process may run more than one."""
+    return work >= 2 * _share() and limit() > 1
 
 
 class Team:
@@ -127,7 +145,7 @@ class Team:
         layer = launch()
         self.threads, self.alone = 1, layer == "workqueue"
         if layer and not _orphaned and not (layer == "omp" and _inherited):
-            self.threads = max(1, min(limit(), int(work / WORTHWHILE)))
+            self.threads = max(1, int(min(limit(), work / _share())))
 
     def __enter__(self) -> int:
         if self.threads > 1 and self.alone and not _one_caller.acquire(blocking=False):
