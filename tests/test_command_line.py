@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastops import info, jobs
+from fastops import info, jobs, ufuncs
 
 QUICK = ("--size", "0.002")
 RUN = "import sys; from fastops.__main__ import main; sys.exit(main(sys.argv[1:]))"
@@ -186,11 +186,85 @@ def test_info_without_numba():
     assert info.processor_name() in done.stdout
 
 
+# --- warmup -------------------------------------------------------------------------------------------------------------------------------
+def functions(output: str) -> tuple[int, int, int]:
+    """How many functions were made, compiled and loaded, by the output."""
+    found = re.search(r"^(\d+) functions in \d+\.\d s: (\d+) compiled, (\d+) loaded from the cache\.$", output, re.MULTILINE)
+    assert found, output
+    return int(found[1]), int(found[2]), int(found[3])
+
+
+def test_warmup_compiles_once(tmp_path: Path):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    made = len(ufuncs.parts("u1", "u2"))
+    first, second, third = (run("warmup", *dtypes, **cache) for dtypes in (["uint8"], ["uint8", "uint16"], ["uint16", "uint8"]))
+    before = len(ufuncs.parts("u1"))
+    assert [functions(done.stdout) for done in (first, second, third)] == [
+        (before, before, 0),
+        (made, made - before, before),
+        (made, 0, made),
+    ]
+    assert f"The cache: {tmp_path}" in first.stdout
+    assert "(NUMBA_CACHE_DIR)" in first.stdout
+    for done in (first, second, third):
+        assert done.returncode == 0
+        assert "compiling" in done.stderr
+        assert "\x1b" not in done.stdout
+
+
+def test_warmup_makes_everything():
+    done = run("warmup")
+    assert done.returncode == 0, done.stderr
+    made, compiled, loaded = functions(done.stdout)
+    assert made == len(ufuncs.parts()) == compiled + loaded
+
+
+def test_warmup_without_tqdm():
+    done = run("-c", "import sys; sys.modules['tqdm'] = None\n" + RUN, "warmup", "uint8")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"compiling: {len(ufuncs.parts('u1'))} …\n"
+
+
+def test_warmup_without_ml_dtypes():
+    without = "import sys; sys.modules['ml_dtypes'] = None\n" + RUN
+    done = run("-c", without, "warmup")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("bfloat16 is left out, since ml_dtypes is not installed.\n")
+    assert functions(done.stdout)[0] == len(ufuncs.parts()) - len(ufuncs.parts("bfloat16")) + 1
+    done = run("-c", without, "warmup", "uint8", "bfloat16")
+    assert done.returncode == 2
+    assert done.stderr.endswith("error: bfloat16 needs the package ml_dtypes, which is not installed\n")
+
+
+def test_warmup_without_numba():
+    done = run("-c", "import sys; sys.modules['numba'] = None\n" + RUN, "warmup")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"Nothing was compiled, since Numba cannot be used here: ModuleNotFoundError: .*\n", done.stderr)
+
+
+def test_warmup_that_stops_half_way():
+    broken = "import warnings; warnings.simplefilter('default'); from fastops.engine import compiler; compiler.function = None\n"
+    done = run("-c", broken + RUN, "warmup", "uint8")
+    assert done.returncode == 1
+    assert "fastops runs NumPy's own loops, for Numba cannot be used here: TypeError" in done.stderr
+    assert functions(done.stdout) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["nonsense", "complex64", "bool", "float32,int64"])
+def test_warmup_of_a_dtype_without_a_loop(dtype: str):
+    done = run("warmup", "int8", dtype)
+    assert (done.returncode, done.stdout) == (2, "")
+    *_, message = done.stderr.splitlines()
+    assert message.startswith("python -m fastops: error: ")
+    assert message.endswith(f"(choose from {', '.join(info.DTYPES)})")
+
+
 # --- usage --------------------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "arguments",
-    ["nonsense", "info more", "--nonsense", "--size", "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1"],
-)
+    ["nonsense", "info more", "int8", "warmup --size 1", "--nonsense", "--size",
+     "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1"],
+)  # fmt: skip
 def test_wrong_usage(arguments: str):
     done = run("-m", "fastops", *arguments.split())
     assert done.returncode == 2
@@ -201,5 +275,5 @@ def test_wrong_usage(arguments: str):
 def test_help_has_examples():
     done = run("--help")
     assert done.returncode == 0
-    for promised in ("python -m fastops info", "python -m fastops --size 0.05", "exit codes"):
+    for promised in ("python -m fastops info", "python -m fastops warmup", "python -m fastops --size 0.05", "exit codes"):
         assert promised in done.stdout

@@ -53,6 +53,7 @@ import numpy as np
 import fastops
 from fastops.engine import iteration, threads
 threads.limit = lambda: 2
+threads.WORTHWHILE = 1e-9  # whatever the loops and the layer cost here
 driven, drive = [], iteration.drive
 iteration.drive = lambda *args: driven.append(1) or drive(*args)
 x, y = np.random.default_rng(0).normal(size=(2, 300_000))

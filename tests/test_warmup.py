@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fastops
+from fastops import ufuncs
 
 ENTRY = f"entry_{fastops.mod._room}"  # the native entry of small calls
 
@@ -19,15 +20,20 @@ def compiled_after(call, before="import sys"):
 
 
 def test_some_dtypes():
-    names = {f"{operation}_{dtype}" for operation in ("remainder", "fmod") for dtype in ("float32", "int64")}
+    names = {f"{operation}_{dtype}" for operation in ("remainder", "fmod", "scatter_div") for dtype in ("float32", "int64")}
     assert compiled_after("fastops.warmup(np.float32, '>i8')") == names | {"drive_tasks", ENTRY}
 
 
-@pytest.mark.parametrize(("before", "count"), [("pass", 22), ("import ml_dtypes", 24)])
+@pytest.mark.parametrize(("before", "count"), [("pass", 33), ("import ml_dtypes", 36)])
 def test_all_dtypes(before, count):
     names = compiled_after("fastops.warmup()", before)
     assert len(names) == count + 2
-    assert ("remainder_bfloat16" in names) == (count == 24)
+    assert ("remainder_bfloat16" in names) == (count == 36)
+
+
+def test_a_dtype_named_twice_is_made_once():
+    names = [name for name, _ in ufuncs.parts(np.float32, "f4", ">f4")]
+    assert names == ["driver", "remainder float32", "fmod float32", "scatter_div float32"]
 
 
 @pytest.mark.parametrize("dtype", [np.longdouble, np.complex64, "U3", object, bool])

@@ -72,6 +72,14 @@ def cache_place() -> Path | None:
         return None
 
 
+def cache_text(place: Path | None) -> str:
+    if place is None:
+        return "none: neither the sources' folder nor a cache folder is writable; every process compiles anew"
+    asked = compiler.numba().config.CACHE_DIR
+    outside = "NUMBA_CACHE_DIR" if asked and place.is_relative_to(asked) else "the user's"
+    return f"{place} ({'beside the sources' if place.name == '__pycache__' else outside})"
+
+
 def cached(place: Path) -> list[str]:
     """The names of the compiled functions in that folder which this process would load: of these sources, versions and processor."""
     tag = f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
@@ -125,15 +133,11 @@ def rows_of_threads() -> Rows:
 def rows_of_cache() -> Rows:
     place = cache_place()
     names: list[str] = []
-    if place is None:
-        yield "cache", "none: neither the sources' folder nor a cache folder is writable; every process compiles anew"
-    else:
-        asked = compiler.numba().config.CACHE_DIR
-        outside = "NUMBA_CACHE_DIR" if asked and place.is_relative_to(asked) else "the user's"
+    yield "cache", cache_text(place)
+    if place is not None:
         files = [file for file in place.iterdir() if file.suffix in (".nbi", ".nbc")]
         fresh = [file for file in files if f"_{compiler.stamp()}-" in file.name]
         names = cached(place)
-        yield "cache", f"{place} ({'beside the sources' if place.name == '__pycache__' else outside})"
         yield "", f"{size_of(files)}; of these sources, versions and processor: {size_of(fresh)}"
     yield from rows_of_functions("loops", "in the cache", names)
     yield from rows_of_functions("", "in this process", [made.name for made in compiler.compiled()])

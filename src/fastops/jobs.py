@@ -14,8 +14,8 @@ import numpy as np
 
 import fastops
 
-from . import scatter
-from .engine import compiler, iteration
+from . import scatter, ufuncs
+from .engine import compiler
 
 REPETITIONS = 5
 DAY = 86_400 * 10**9  # nanoseconds
@@ -172,17 +172,10 @@ def progress(items: Iterable[Any], text: str, total: int) -> Iterator[Any]:
 
 def compile_loops(jobs: Iterable[Job]) -> None:
     """Compile what the jobs need, or load it from the cache: the first run on a machine takes about a second for each loop."""
-    loops = dict.fromkeys(loop for job in jobs for loop in job.loops)  # each once, in order
-    for loop in progress(["driver", *loops], "compiling", 1 + len(loops)):
-        name, _, dtype = loop.partition(" ")
-        if name == "driver":
-            iteration.driver()
-        elif name == "scatter_div":  # compiles for operands that are worth it
-            ones = np.ones((1, scatter.LARGE), dtype)
-            scatter.scatter_div(ones, [0], ones.copy())
-        else:
-            kind = importlib.import_module("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
-            getattr(fastops, name).loop(np.dtype(kind))
+    needed = {"driver", *(loop for job in jobs for loop in job.loops)}
+    calls = [make for name, make in ufuncs.parts() if name in needed]
+    for make in progress(calls, "compiling", len(calls)):
+        make()
 
 
 def same_bits(results: Arrays, expected: Arrays) -> bool:

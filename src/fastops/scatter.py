@@ -225,17 +225,22 @@ def _kernel(dtype: np.dtype[Any], rows: int, size: int) -> Any:
     """The compiled kernel, if it is there or worth loading."""
     kernel = _kernels.get(dtype)
     if kernel is None and (size >= LARGE or (rows >= MANY and dtype.kind != "f")):
-        try:
-            word = compiler.numba().types.intp
-            with compiler.compiling():
-                from .kernels import scatter
-
-                names = scatter.names(dtype.name, compiler.features()["half"])
-                kernel = compiler.function(scatter.divide_rows, names, f"scatter_div_{dtype.name}", word(word[::1])).function
-                _kernels[dtype] = kernel
-        except compiler.Unavailable as reason:
-            compiler.warn_unavailable(str(reason))
+        kernel = make_kernel(dtype)
     return kernel
+
+
+def make_kernel(dtype: np.dtype[Any]) -> Any:
+    """Compile the kernel or load it from the cache; None where that cannot be."""
+    try:
+        word = compiler.numba().types.intp
+        with compiler.compiling():
+            from .kernels import scatter
+
+            names = scatter.names(dtype.name, compiler.features()["half"])
+            _kernels[dtype] = compiler.function(scatter.divide_rows, names, f"scatter_div_{dtype.name}", word(word[::1])).function
+    except compiler.Unavailable as reason:
+        compiler.warn_unavailable(str(reason))
+    return _kernels.get(dtype)
 
 
 def _words(x: _Array, index: _Array, by: _Array) -> _Array:

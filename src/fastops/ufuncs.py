@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import real_ufuncs
+from . import real_ufuncs, scatter
 from .dispatch import Remainder
 from .engine import compiler, iteration
 
@@ -87,9 +89,10 @@ remainder = mod = Remainder("remainder", _remainder, truncated=fmod)
 
 
 def warmup(*dtypes: DTypeLike) -> None:
-    """Compile the loops of both remainders for some dtypes, or load them from the cache, so that no later call waits for them.
+    """Compile all that the functions run for some dtypes, or load it from the cache, so that no later call waits for it.
 
-    Otherwise a loop is made when an operation first meets 10 000 elements of its dtype; until then smaller arrays run NumPy's.
+    Otherwise a loop is made when an operation first meets 10 000 elements of its dtype; until then smaller arrays run NumPy's. On the
+    command line, `python -m fastops warmup` does the same.
 
     >>> import numpy as np, fastops
     >>> fastops.warmup(np.float32, "int64")
@@ -104,6 +107,12 @@ def warmup(*dtypes: DTypeLike) -> None:
     TypeError
         A dtype that has no loop.
     """
+    for _, make in parts(*dtypes):
+        make()
+
+
+def parts(*dtypes: DTypeLike) -> list[tuple[str, Callable[[], object]]]:
+    """What `warmup` makes: for each function that is compiled its operation and dtype, and the call that makes it."""
     wanted = [np.dtype(dtype) for dtype in dtypes]
     if not dtypes:
         loaded = sys.modules.get("ml_dtypes")
@@ -112,11 +121,16 @@ def warmup(*dtypes: DTypeLike) -> None:
             + [np.dtype(f"f{size}") for size in (2, 4, 8)]
             + ([np.dtype(loaded.bfloat16)] if loaded else [])
         )
-    for dtype in wanted:
+    made: list[tuple[str, Callable[[], object]]] = [("driver", _make_driver)]
+    for dtype in dict.fromkeys(dtype.newbyteorder("=") for dtype in wanted):
         if not real_ufuncs.is_served(dtype):
             raise TypeError(f"there is no loop for {dtype}; there are for the integers, float16, bfloat16, float32 and float64")
-        for ufunc in (remainder, fmod):
-            ufunc.loop(dtype.newbyteorder("="))
+        for name, make in (("remainder", remainder.loop), ("fmod", fmod.loop), ("scatter_div", scatter.make_kernel)):
+            made.append((f"{name} {dtype.name}", partial(make, dtype)))
+    return made
+
+
+def _make_driver() -> None:
     try:
         iteration.driver()
     except compiler.Unavailable as reason:

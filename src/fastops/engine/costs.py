@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BYTES = 8192  # of an operand: three of them fit in the first-level cache
+OPERANDS = 100, 7  # they raise no flag, and one step of any formula reduces them
 BOUNDS = 0.01, 100.0  # nanoseconds that an element may be measured to take
 ENOUGH = 1_000_000  # nanoseconds after which a measurement ends early
 
@@ -35,10 +36,11 @@ def best(run: Callable[[], object], runs: int) -> float:
 
 
 def of_loop(loop: int, dtype: np.dtype[Any]) -> Loop:
-    """Of the inner loop at that address, on values that raise no flag and leave nothing for a second step."""
+    """What the inner loop at that address costs, array by array and by a scalar."""
     size, n = dtype.itemsize, BYTES // dtype.itemsize
-    operands = np.full(n, 100, dtype), np.full(n, 7, dtype), np.empty(n, dtype)
-    addresses = [x.__array_interface__["data"][0] for x in operands]
+    dividends, divisors = (np.full(n, value, dtype) for value in OPERANDS)
+    arrays = dividends, divisors, np.empty(n, dtype)
+    addresses = [x.__array_interface__["data"][0] for x in arrays]
     function = _Loop(loop)
 
     def time(length: int, step: int) -> float:

@@ -1,0 +1,128 @@
+"""Threads start where the measured cost of the loop pays for them; a measurement touches nothing, and none, however wrong, does harm."""
+
+from itertools import accumulate, cycle
+from math import inf
+
+import numpy as np
+import pytest
+from conftest import OPERATIONS, assert_same, each_dtype, each_operation
+
+from fastops import real_ufuncs
+from fastops.engine import costs, iteration, threads
+
+FLOAT64 = np.dtype("f8")
+
+CLOCKS = {  # nanoseconds from one look at the clock to the next
+    "stands still": [0],
+    "runs backwards": [-1_000],
+    "jumps": [1, 10**15],
+    "is coarse": [0, 0, 0, 15_000_000],
+    "is slow": [10**12],
+}
+each_clock = pytest.mark.parametrize("steps", CLOCKS.values(), ids=CLOCKS)
+
+
+@pytest.fixture
+def set_clock(monkeypatch):
+    return lambda steps: monkeypatch.setattr(costs, "perf_counter_ns", accumulate(cycle(steps)).__next__)
+
+
+@pytest.fixture
+def set_start(monkeypatch):
+    """Starting threads costs so much, and there are so many threads."""
+
+    def set_start(nanoseconds, limit):
+        monkeypatch.setattr(threads, "_start", nanoseconds)
+        monkeypatch.setattr(threads, "limit", lambda: limit)
+
+    return set_start
+
+
+@pytest.fixture
+def driven(monkeypatch):
+    """The calls that took the parallel driver."""
+    driven, drive = [], iteration.drive
+    monkeypatch.setattr(iteration, "drive", lambda *args: driven.append(args) or drive(*args))
+    return driven
+
+
+# --- measuring ----------------------------------------------------------------------------------------------------------------------------
+@each_operation
+@each_dtype
+def test_each_loop_is_measured_when_it_is_made(name, dtype):
+    real_ufuncs.loop(name, dtype)
+    low, high = costs.BOUNDS
+    for by_scalar in (True, False):
+        assert low <= real_ufuncs.cost(name, dtype, by_scalar) <= high
+
+
+@each_operation
+@each_dtype
+def test_the_measured_operands_raise_nothing(name, dtype):
+    with np.errstate(all="raise"):
+        OPERATIONS[name][0](*(np.full(100, value, dtype) for value in costs.OPERANDS))
+
+
+def test_the_fastest_run_counts(set_clock):
+    set_clock([0, 900, 0, 700, 0, 50, 0, 800, 0, 1_000])  # looks before and after a run
+    assert costs.best(lambda: None, 5) == 50
+
+
+@each_clock
+def test_no_clock_leads_astray(steps, set_clock, set_start):
+    set_clock(steps)
+    low, high = costs.BOUNDS
+    measured = costs.of_loop(real_ufuncs.loop("fmod", FLOAT64), FLOAT64)
+    assert low <= min(measured) <= max(measured) <= high
+    set_start(None, 8)
+    threads.learn_start(costs.best(lambda: None, 3))
+    assert not threads.worthwhile(threads.QUICKEST)
+    assert threads.worthwhile(2 * threads.WORTHWHILE * threads.SLOWEST)
+
+
+def test_the_start_is_measured_in_the_first_parallel_call(set_start, driven):
+    set_start(None, 2)
+    x = np.full(1_000_000, 7.5)
+    OPERATIONS["fmod"][0](x, x, out=x)
+    assert len(driven) == 1
+    assert threads.start_is_known()
+    assert not x.any()
+
+
+# --- the rule -----------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("limit", "shares", "count"), [
+    (8, 0, 1), (8, 1, 1), (8, 1.99, 1), (8, 2, 2), (8, 2.99, 2), (8, 7.5, 7), (8, 8, 8), (8, 1e6, 8), (8, inf, 8),
+    (2, 2, 2), (2, 1e6, 2), (1, 2, 1), (1, inf, 1),
+])  # fmt: skip
+@pytest.mark.parametrize("start", [None, 5_000, 20_000, 150_000])
+def test_each_thread_gets_its_share(limit, shares, count, start, set_start):
+    set_start(start, limit)
+    work = shares * threads.WORTHWHILE * (start or threads.QUICKEST)
+    assert threads.worthwhile(work) == (count > 1)
+    with threads.Team(work) as workers:
+        assert workers == count
+
+
+PATTERNS = {  # the second operand of an array of 1000 x 100, and whether the loop takes it as a scalar
+    "array": (np.full((1000, 100), 3.5), False),
+    "row": (np.full(100, 3.5), False),
+    "column": (np.full((1000, 1), 3.5), True),
+    "number": (3.5, True),
+    "scalar": (np.float64(3.5), True),
+    "0-d": (np.array(3.5), True),
+}
+
+
+@pytest.mark.parametrize(("divisor", "by_scalar"), PATTERNS.values(), ids=PATTERNS)
+@pytest.mark.parametrize("slow", [True, False])
+@each_operation
+def test_the_cost_of_the_loop_decides(name, divisor, by_scalar, slow, set_start, driven, monkeypatch):
+    set_start(20_000.0, 2)
+    x = np.linspace(-50, 50, 100_000).reshape(1000, 100)
+    least = 2 * threads.WORTHWHILE * 20_000.0 / x.size
+    cost, other = (1.01 * least, 0.99 * least) if slow else (0.99 * least, 1.01 * least)
+    costs_of_it = costs.Loop(other, cost) if by_scalar else costs.Loop(cost, other)
+    monkeypatch.setitem(real_ufuncs._costs, (name, FLOAT64), costs_of_it)
+    function, numpys = OPERATIONS[name]
+    assert_same(function(x, divisor), numpys(x, divisor))
+    assert len(driven) == slow
