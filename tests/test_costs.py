@@ -97,8 +97,8 @@ def test_the_start_is_measured_in_the_first_parallel_call(set_start, driven):
 @pytest.mark.parametrize("start", [None, 5_000, 20_000, 150_000])
 def test_each_thread_gets_its_share(limit, shares, count, start, set_start):
     set_start(start, limit)
-    work = shares * threads.WORTHWHILE * (start or threads.QUICKEST)
-    assert threads.worthwhile(work) == (count > 1)
+    work = shares * threads.WORTHWHILE * (start or threads.USUAL)
+    assert threads.worthwhile(work) == (shares >= 2)
     with threads.Team(work) as workers:
         assert workers == count
 

@@ -113,12 +113,10 @@ class Remainder:
         work = size * real_ufuncs.cost(self.__name__, dtype, by_scalar=np.shape(x2)[-1:] in ((), (1,)))
         if not threads.worthwhile(work):
             return None
-        plan = iteration.plan(x1, x2, out, dtype)
-        if plan is None:
-            return None
         try:
             with threads.Team(work) as workers:
-                if workers < 2:
+                plan = iteration.plan(x1, x2, out, dtype) if workers > 1 else None
+                if plan is None:
                     return None
                 raised = iteration.drive(plan, loop, workers)
         except compiler.Unavailable as reason:

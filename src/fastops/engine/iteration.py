@@ -7,7 +7,7 @@ just that for NumPy's own ufuncs) and takes the addresses. `drive` walks a plan 
 from __future__ import annotations
 
 from functools import cache
-from math import gcd, prod
+from math import gcd, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,8 +139,9 @@ def _drive_nothing(workers: int) -> None:
     """All that the parallel way adds to a call: for the clock."""
     x = np.empty(2 * SHORT, np.int8)
     empty = plan(x, x, None, x.dtype)
-    if empty is not None:
-        _run(empty._replace(shape=(0,), strides=((0,),) * 3), 0, workers)  # there is no row, so no loop is called
+    with threads.Team(inf):
+        if empty is not None:
+            _run(empty._replace(shape=(0,), strides=((0,),) * 3), 0, workers)  # there is no row, so no loop is called
 
 
 def _run(plan: Plan, loop: int, workers: int) -> int:

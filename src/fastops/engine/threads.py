@@ -15,7 +15,8 @@ from functools import cache
 from . import compiler, errors
 
 WORTHWHILE = 2.0  # times what starting threads costs: the work from which each of them pays
-QUICKEST, SLOWEST = 5_000.0, 150_000.0  # nanoseconds: what starting threads is taken to cost until measured, and at most
+USUAL = 20_000.0  # nanoseconds that it costs, until it is measured
+QUICKEST, SLOWEST = 5_000.0, 150_000.0  # and the bounds of what a measurement is believed, which may be made in a busy moment
 
 _start: float | None = None  # nanoseconds that starting threads costs a call, as measured
 _layer: str | None = None  # what was launched; "" if nothing could be
@@ -118,19 +119,19 @@ def start_is_known() -> bool:
 
 
 def learn_start(nanoseconds: float) -> None:
-    """What starting threads costs a call, as measured; within bounds, since the machine may have been busy with other things."""
+    """What starting threads costs a call, as measured."""
     global _start
     _start = min(max(nanoseconds, QUICKEST), SLOWEST)
 
 
 def _share() -> float:
     """Nanoseconds of work that a thread must have."""
-    return WORTHWHILE * (QUICKEST if _start is None else _start)
+    return WORTHWHILE * (USUAL if _start is None else _start)
 
 
 def worthwhile(work: float) -> bool:
-    """Whether `work` nanoseconds of one core are worth starting threads for, and this process may run more than one."""
-    return work >= 2 * _share() and limit() > 1
+    """Whether `work` nanoseconds of one core are worth starting threads for."""
+    return work >= 2 * _share()
 
 
 class Team:
