@@ -14,7 +14,7 @@ from functools import cache
 
 from . import compiler, errors
 
-WORTHWHILE = 2.5  # times what starting threads costs: the work from which each of them pays, and does little harm where a core is busy
+WORTHWHILE = 4.0  # times what starting threads costs: the work from which each of them pays, and does little harm where a core is busy
 USUAL = 20_000.0  # nanoseconds that it costs, until it is measured
 QUICKEST, SLOWEST = 5_000.0, 150_000.0  # and the bounds of what a measurement is believed, which may be made in a busy moment
 
