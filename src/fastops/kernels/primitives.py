@@ -61,7 +61,8 @@ def scratch(size: int) -> Any:
     """An intrinsic () -> pointer to `size` bytes of the function's stack: memory that nothing else can overlap."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-        memory = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), size))
+        with builder.goto_entry_block():  # not `cgutils.alloca_once`, which fills it with zeros
+            memory = builder.alloca(ir.ArrayType(ir.IntType(8), size))
         memory.align = 64
         return builder.bitcast(memory, BYTES)
 
