@@ -1,6 +1,6 @@
 """The dispatcher: it finds the fastest right way for a call.
 
-1. Large plain arrays of one accelerated dtype: the parallel driver.
+1. Large plain arrays of one accelerated dtype: the driver, in parallel, or on one thread where it has tiles for them.
 2. Everything else that the twelve dtypes take part in: the real ufunc, which is NumPy's machine around the same loops.
 3. What is not accelerated, and subclasses of ndarray: NumPy's own ufunc.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import product
 from typing import Any
 
@@ -103,19 +104,23 @@ class Remainder:
 
     # --- the three ways ---
     def _large(self, x1: Any, x2: Any, out: Any) -> Any:
-        """The result by the parallel driver; None where that does not pay or does not serve. A large call has its loop compiled in any
-        case."""
+        """The result by the driver: in parallel where that pays, else on this thread, if it has tiles for them. None where the ufunc is as
+        good, or alone will do. A large call has its loop compiled in any case."""
         size = broadcast_size(x1, x2)
         dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
         loop = self.loop(dtype)
-        if dtype is None or not loop or not threads.worthwhile(work := size * COST.get(dtype, 1.0)):
+        if dtype is None or not loop:
+            return None
+        work = size * COST.get(dtype, 1.0)
+        parallel = threads.worthwhile(work)
+        if not parallel and (size < iteration.WORTHWHILE or not iteration.may_have_tiles(x1, x2, out)):
             return None
         plan = iteration.plan(x1, x2, out, dtype)
         if plan is None:
             return None
         try:
-            with threads.Team(work) as workers:
-                if workers < 2:
+            with threads.Team(work) if parallel else nullcontext(1) as workers:
+                if workers < 2 and plan.tile[0] == 1:
                     return None
                 raised = iteration.drive(plan, loop, workers)
         except compiler.Unavailable as reason:

@@ -176,7 +176,7 @@ def compile_loops(jobs: Iterable[Job]) -> None:
     for loop in progress(["driver", *loops], "compiling", 1 + len(loops)):
         name, _, dtype = loop.partition(" ")
         if name == "driver":
-            iteration.driver()
+            iteration.warm_up()
         elif name == "scatter_div":  # compiles for operands that are worth it
             ones = np.ones((1, scatter.LARGE), dtype)
             scatter.scatter_div(ones, [0], ones.copy())

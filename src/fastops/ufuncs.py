@@ -118,6 +118,6 @@ def warmup(*dtypes: DTypeLike) -> None:
         for ufunc in (remainder, fmod):
             ufunc.loop(dtype.newbyteorder("="))
     try:
-        iteration.driver()
+        iteration.warm_up()
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))
