@@ -18,7 +18,7 @@ import numpy as np
 from . import compiler, threads
 
 CHUNK = 1 << 14  # elements that a thread takes at a time, about: some 10 microseconds of work, and within the second-level cache
-LINE = 64  # bytes of a cache line
+LINE, CACHE = 64, 1 << 18  # bytes of a cache line, and of a second-level cache
 SHORT = 128  # elements of a row that is long enough for a call of the loop
 SHORTEST = 32  # shorter rows are left to NumPy's iterator, which gathers them in buffers, where tiles do not serve
 TILE, TILE_BYTES = 1 << 12, 1 << 13  # of short rows: elements, and bytes of an operand
@@ -65,7 +65,7 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
     views = iterator.itviews
     shape, strides = views[2].shape, [view.strides for view in views]
     *others, inner = range(len(shape))
-    columns, axis = shape[inner], _row_axis(shape, strides)
+    columns, axis = shape[inner], _row_axis(shape, strides, dtype.itemsize)
     rows, tile = 1, (1, min(columns, CHUNK))
     if axis is not None:
         rows, tile = shape[axis], _tile(shape[axis], columns, dtype.itemsize)
@@ -111,8 +111,12 @@ def may_have_tiles(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None) -> bool:
     return not (same and (all(x.flags.c_contiguous for x in arrays) or all(x.flags.f_contiguous for x in arrays)))
 
 
-def _row_axis(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> int | None:
-    """The axis along which tiles have their rows, the last being that of their columns; None if the last is enough."""
+def _row_axis(shape: tuple[int, ...], strides: list[tuple[int, ...]], size: int) -> int | None:
+    """The axis along which tiles have their rows, the last being that of their columns; None if the last is enough.
+
+    Items of eight bytes are not worth a tile where the cache keeps the lines of a row for the rows that follow. Of steps by a multiple of
+    a power of two it keeps the fewer the larger the power is.
+    """
     *others, inner = range(len(shape))
     for stride in strides:
         axis = inner
@@ -120,7 +124,8 @@ def _row_axis(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> int | N
             if 0 < abs(stride[other]) < abs(stride[axis]):
                 axis = other
         if axis != inner:
-            return axis
+            kept = shape[inner] * max(stride[inner] & -stride[inner], LINE) <= CACHE
+            return None if size == 8 and kept and shape[inner] >= SHORTEST else axis
     if not others or shape[inner] >= SHORT:
         return None
     return others[-1] if shape[others[-1]] * shape[inner] >= LEAST else max(others, key=shape.__getitem__)
