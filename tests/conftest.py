@@ -249,9 +249,8 @@ def in_python(large: int = 0) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[Any]]:
-    """Arrays of two elements and more by the parallel driver, with three workers. The list given grows by one for each driven call."""
+def _count_driven(patch: pytest.MonkeyPatch) -> list[Any]:
+    """A list that grows by one for each call of the driver."""
     driven: list[Any] = []
     drive = iteration.drive
 
@@ -259,14 +258,25 @@ def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[An
         driven.append(args)
         return drive(*args)
 
+    patch.setattr(iteration, "drive", counted)
+    return driven
+
+
+@contextlib.contextmanager
+def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[Any]]:
+    """Arrays of two elements and more by the parallel driver, with three workers. The list given grows by one for each driven call."""
     with in_python(2), pytest.MonkeyPatch.context() as patch:
+        driven = _count_driven(patch)
         patch.setattr(dispatch, "LARGE", 2)
         patch.setattr(threads, "WORTHWHILE", 1e-9)
         patch.setattr(iteration, "SHORT", 1)
+        patch.setattr(iteration, "SHORTEST", 1)
+        patch.setattr(iteration, "LEAST", 1)
         patch.setattr(threads, "limit", lambda: 3)
-        patch.setattr(iteration, "drive", counted)
         if chunk:
             patch.setattr(iteration, "CHUNK", chunk)
+            patch.setattr(iteration, "BUFFER", 1 << 13)
+            patch.setattr(iteration, "CACHE", 0)  # items of eight bytes in tiles too
         yield driven
     assert driven or not must, "no call took the parallel driver"
 
@@ -276,7 +286,22 @@ def serially() -> Iterator[None]:
     """All arrays by the real ufunc."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "WORTHWHILE", float("inf"))
+        patch.setattr(iteration, "WORTHWHILE", float("inf"))
         yield
+
+
+@contextlib.contextmanager
+def in_tiles() -> Iterator[list[Any]]:
+    """Arrays that have tiles by the driver on this thread, short rows in small tiles; the rest by the real ufunc. The list as above."""
+    with in_python(2), pytest.MonkeyPatch.context() as patch:
+        driven = _count_driven(patch)
+        patch.setattr(dispatch, "LARGE", 2)
+        patch.setattr(threads, "WORTHWHILE", float("inf"))
+        patch.setattr(iteration, "WORTHWHILE", 2)
+        patch.setattr(iteration, "TILE", 200)
+        patch.setattr(iteration, "CACHE", 0)
+        patch.setattr(iteration, "LEAST", 1)
+        yield driven
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -331,6 +356,8 @@ LAYOUTS: dict[str, Callable[[Draw], tuple[Any, Any]]] = {
     "transposed": lambda draw: (draw(41, 20).T, draw(41, 20).T),
     "transposed dividend": lambda draw: (draw(41, 20).T, draw(20, 41)),
     "transposed divisor": lambda draw: (draw(20, 41), draw(41, 20).T),
+    "transposed, several tiles": lambda draw: (draw(150, 170).T, draw(170, 150)),
+    "transposed and reversed, several tiles": lambda draw: (draw(170, 150)[::-1], draw(150, 170)[:, ::-1].T),
     "Fortran order": lambda draw: (np.asfortranarray(draw(7, 9, 11)), np.asfortranarray(draw(7, 9, 11))),
     "Fortran and C order": lambda draw: (np.asfortranarray(draw(7, 9, 11)), draw(7, 9, 11)),
     "row": lambda draw: (draw(20, 41), draw(41)),
@@ -393,6 +420,11 @@ LAYOUTS: dict[str, Callable[[Draw], tuple[Any, Any]]] = {
     "70 000": _line(70_000),
     "long rows": lambda draw: (draw(2, 20_000), draw(20_000)),
     "long rows by column": lambda draw: (draw(3, 17_000)[:, ::-1], draw(3, 1)),
+    "short rows by column": lambda draw: (draw(300, 3), draw(300, 1)),
+    "short rows by row": lambda draw: (draw(700, 5), draw(5)),
+    "short rows, both ways": lambda draw: (draw(300, 1), draw(3)),
+    "part of short rows": lambda draw: (draw(300, 7)[:, 1:6], draw(300, 9)[:, ::2]),
+    "rows of medium length": lambda draw: (draw(40, 60), draw(40, 1)),
     "many short rows": lambda draw: (draw(9_000, 6)[:, :3], draw(3)),
 }  # fmt: skip
 

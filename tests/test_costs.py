@@ -42,7 +42,13 @@ def set_start(monkeypatch):
 def driven(monkeypatch):
     """The calls that took the parallel driver."""
     driven, drive = [], iteration.drive
-    monkeypatch.setattr(iteration, "drive", lambda *args: driven.append(args) or drive(*args))
+
+    def counted(plan, loop, workers):
+        if workers > 1:
+            driven.append(workers)
+        return drive(plan, loop, workers)
+
+    monkeypatch.setattr(iteration, "drive", counted)
     return driven
 
 

@@ -14,6 +14,7 @@ from conftest import (
     each_layout,
     each_operation,
     in_parallel,
+    in_tiles,
     mixed_values,
     operands,
     oracle,
@@ -32,7 +33,12 @@ def _quiet():
         yield
 
 
-PATHS = {"serial": serially, "parallel": lambda: in_parallel(must=False), "in chunks": lambda: in_parallel(128, must=False)}
+PATHS = {
+    "serial": serially,
+    "in tiles": in_tiles,
+    "parallel": lambda: in_parallel(must=False),
+    "in chunks": lambda: in_parallel(128, must=False),
+}
 each_path = pytest.mark.parametrize("path", list(PATHS.values()), ids=list(PATHS))
 
 
@@ -93,7 +99,7 @@ def test_order(name, dtype, layout):
     x1, x2 = operands(layout, dtype)
     for order in "CFAK":
         want = oracle(name, x1, x2, order=order)
-        for path in (serially, lambda: in_parallel(must=False)):
+        for path in (serially, in_tiles, lambda: in_parallel(must=False)):
             with path():
                 assert_same(OPERATIONS[name][0](x1, x2, order=order), want)
 
@@ -290,6 +296,20 @@ def test_layouts_reach_the_parallel_driver():
     for layout in {*LAYOUTS, "one element as divisor"} - by_the_ufunc:
         with in_parallel():
             OPERATIONS["remainder"][0](*operands(layout, DTYPES["int32"]))
+
+
+def test_layouts_that_are_driven_in_tiles():
+    """On one thread: those of short rows and of mixed memory order, and no other."""
+    short = ("row", "row of dividends", "column", "column of dividends", "outer", "3-D broadcast in the middle", "4-D", "5-D both ways",
+             "short rows by column", "short rows by row", "short rows, both ways", "part of short rows", "rows of medium length",
+             "many short rows", "transposed dividend", "Fortran and C order")  # fmt: skip
+    long = ("transposed, several tiles", "transposed and reversed, several tiles")
+    others = ("contiguous", "transposed", "Fortran order", "step 2", "long rows", "long column", "Python divisor, transposed", "70 000")
+    for layout, tiles in [*((layout, True) for layout in short + long), *((layout, False) for layout in others)]:
+        with in_tiles() as driven:
+            OPERATIONS["remainder"][0](*operands(layout, DTYPES["int32"]))
+        assert bool(driven) == tiles, layout
+        assert all(plan.tile[0] > 1 and plan.by_row == (layout in long) for plan, *_ in driven)
 
 
 def test_a_plan_keeps_what_it_points_at_alive():

@@ -122,14 +122,14 @@ def warm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     first = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=folder)
     assert first[:2] == ["True", "2"]
-    assert sorted(first[2:]) == ["drive_tasks:False", f"{ENTRY}:False", "fmod_float64:False", "remainder_int32:False"]
+    assert sorted(first[2:]) == ["drive_in_parallel:False", f"{ENTRY}:False", "fmod_float64:False", "remainder_int32:False"]
     return folder
 
 
 def test_second_process_compiles_nothing(warm):
     second = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=warm)
     assert second[:2] == ["True", "2"]
-    assert sorted(second[2:]) == ["drive_tasks:True", f"{ENTRY}:True", "fmod_float64:True", "remainder_int32:True"]
+    assert sorted(second[2:]) == ["drive_in_parallel:True", f"{ENTRY}:True", "fmod_float64:True", "remainder_int32:True"]
 
 
 def test_another_processor_compiles_anew(warm):

@@ -1,7 +1,7 @@
 """The dispatcher: it finds the fastest right way for a call.
 
 0. Plain small operands, once a loop has been made: the real ufunc again, by `engine.gate`, without a line of Python.
-1. Large plain arrays of one accelerated dtype: the parallel driver.
+1. Large plain arrays of one accelerated dtype: the driver, in parallel, or on one thread where it has tiles for them.
 2. Everything else that the twelve dtypes take part in: the real ufunc, which is NumPy's machine around the same loops.
 3. What is not accelerated, and subclasses of ndarray: NumPy's own ufunc.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import product
 from typing import Any
 
@@ -103,20 +104,19 @@ class Remainder:
 
     # --- the three ways ---
     def _large(self, x1: Any, x2: Any, out: Any) -> Any:
-        """The result by the parallel driver; None where that does not pay or does not serve. A large call has its loop compiled in any
-        case."""
+        """The result by the driver: in parallel where that pays, else on this thread, if it has tiles for them. None where the ufunc is as
+        good, or alone will do. A large call has its loop compiled in any case."""
         size = broadcast_size(x1, x2)
         dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
         loop = self.loop(dtype)
         if dtype is None or not loop:
             return None
         work = size * real_ufuncs.cost(self.__name__, dtype, by_scalar=np.shape(x2)[-1:] in ((), (1,)))
-        if not threads.worthwhile(work):
-            return None
+        tiled = size >= iteration.WORTHWHILE and iteration.may_have_tiles(x1, x2, out)
         try:
-            with threads.Team(work) as workers:
-                plan = iteration.plan(x1, x2, out, dtype) if workers > 1 else None
-                if plan is None:
+            with threads.Team(work) if threads.worthwhile(work) else nullcontext(1) as workers:
+                plan = iteration.plan(x1, x2, out, dtype) if workers > 1 or tiled else None
+                if plan is None or (workers < 2 and plan.tile[0] == 1):
                     return None
                 raised = iteration.drive(plan, loop, workers)
         except compiler.Unavailable as reason:

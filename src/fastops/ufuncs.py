@@ -132,6 +132,6 @@ def parts(*dtypes: DTypeLike) -> list[tuple[str, Callable[[], object]]]:
 
 def _make_driver() -> None:
     try:
-        iteration.driver()
+        iteration.warm_up()
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))

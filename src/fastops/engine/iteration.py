@@ -2,6 +2,9 @@
 
 `plan` broadcasts the operands, allocates the output in NumPy's memory order, sorts and merges the axes (by `numpy.nditer`, which does
 just that for NumPy's own ufuncs) and takes the addresses. `drive` walks a plan with any inner loop, by address.
+
+Two patterns are slow row by row, and are cut into tiles: short rows, for the loop is called too often, and operands whose memory runs along
+different axes, for each element then costs a cache line.
 """
 
 from __future__ import annotations
@@ -15,25 +18,33 @@ import numpy as np
 from . import compiler, costs, threads
 
 CHUNK = 1 << 14  # elements that a thread takes at a time, about: some 10 microseconds of work, and within the second-level cache
-
+LINE, CACHE = 64, 1 << 18  # bytes of a cache line, and of a second-level cache
+SHORT = 128  # elements of a row that is long enough for a call of the loop
+SHORTEST = 32  # shorter rows are left to NumPy's iterator, which gathers them in buffers, where tiles do not serve
+TILE, TILE_BYTES = 1 << 12, 1 << 13  # of short rows: elements, and bytes of an operand
+BUFFER = 1 << 15  # bytes that a thread has for a tile of an operand: `TILE` in kernels/driver.py
+LEAST = 256  # elements of a tile that is worth its while
+WORTHWHILE = 20_000  # elements that save more by tiles than a plan costs
 
 _READ: Any = ["readonly"]
 _ACCESS: Any = [_READ, _READ, ["writeonly", "allocate", "no_broadcast", "no_subtype"]]
 _FLAGS: Any = ["external_loop"]
-TINY = 8  # a last axis so short leaves its place to the longest
-SHORT = 32  # loops of fewer elements cost more to call than to run: NumPy's iterator, which gathers them in buffers, does better
 
 
 class Plan(NamedTuple):
-    """Operands and output as a stack of equal loops: outer `shape`, loop length, and for each operand address, outer strides and step."""
+    """Operands and output as a stack of equal matrices, in tiles. What is in threes is for the two operands and the output."""
 
     out: np.ndarray[Any, Any]
     operands: tuple[np.ndarray[Any, Any], ...]  # kept alive, for only their addresses go on
-    shape: tuple[int, ...]
-    length: int
-    addresses: tuple[int, ...]
-    strides: tuple[tuple[int, ...], ...]
-    steps: tuple[int, ...]
+    addresses: list[int]
+    shape: list[int]  # of the stack
+    strides: list[list[int]]  # from matrix to matrix
+    matrix: tuple[int, int]  # rows and columns
+    row_strides: list[int]
+    steps: list[int]  # from column to column
+    tile: tuple[int, int]  # rows and columns
+    by_row: bool  # whether each row of a tile is a call of the loop, or the tile is one
+    buffered: list[bool]  # what goes through a buffer, since it does not lie as the loop's calls need it
 
 
 def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any]) -> Plan | None:
@@ -51,22 +62,83 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
         iterator = np.nditer((a, b, out), _FLAGS, _ACCESS, (dtype, dtype, dtype), order="K")
     except ValueError:
         return None
-    result, views = iterator.operands[2], list(iterator.itviews)
-    shape = views[2].shape
-    longest = max(range(len(shape)), key=shape.__getitem__)
-    if shape[-1] < TINY:
-        views, shape = [view.swapaxes(longest, -1) for view in views], views[2].swapaxes(longest, -1).shape
-    if shape[-1] < SHORT:
+    views = iterator.itviews
+    shape, strides = views[2].shape, [view.strides for view in views]
+    *others, inner = range(len(shape))
+    columns, axis = shape[inner], _row_axis(shape, strides, dtype.itemsize)
+    rows, tile = 1, (1, min(columns, CHUNK))
+    if axis is not None:
+        rows, tile = shape[axis], _tile(shape[axis], columns, dtype.itemsize)
+        if tile[0] * tile[1] < LEAST:
+            rows, tile, axis = 1, (1, columns), None
+    if axis is None and columns < SHORTEST:
         return None
+    if axis is not None:
+        others.remove(axis)
+    row_strides = [0 if axis is None else stride[axis] for stride in strides]
+    steps = [stride[inner] for stride in strides]
+    by_row = columns >= SHORT
+    pairs = zip(row_strides, steps, strict=True)
     return Plan(
-        result,
+        iterator.operands[2],
         (a, b),
-        shape[:-1],
-        shape[-1],
-        tuple(view.__array_interface__["data"][0] for view in views),
-        tuple(view.strides[:-1] for view in views),
-        tuple(view.strides[-1] for view in views),
+        [view.ctypes.data for view in views],
+        [shape[k] for k in others],
+        [[stride[k] for k in others] for stride in strides],
+        (rows, columns),
+        row_strides,
+        steps,
+        tile,
+        by_row,
+        [tile[0] > 1 and (0 < abs(row) < abs(step) if by_row else row != step * columns) for row, step in pairs],
     )
+
+
+def may_have_tiles(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None) -> bool:
+    """Whether their plan may consist of tiles: told in a small part of the time that a plan takes."""
+    if getattr(x1, "ndim", 0) < 2 and getattr(x2, "ndim", 0) < 2:
+        return False
+    arrays = [x for x in (x1, x2, out) if isinstance(x, np.ndarray) and x.ndim]
+    longest, strided = 0, False
+    for x in arrays:
+        length = x.shape[-1]
+        if length > 1:
+            longest = max(longest, length)
+            strided = strided or abs(x.strides[-1]) > x.itemsize
+    if longest >= SHORT and not strided:
+        return False
+    same = all(x.shape == arrays[0].shape for x in arrays)
+    return not (same and (all(x.flags.c_contiguous for x in arrays) or all(x.flags.f_contiguous for x in arrays)))
+
+
+def _row_axis(shape: tuple[int, ...], strides: list[tuple[int, ...]], size: int) -> int | None:
+    """The axis along which tiles have their rows, the last being that of their columns; None if the last is enough.
+
+    Items of eight bytes are not worth a tile where the cache keeps the lines of a row for the rows that follow. Of steps by a multiple of
+    a power of two it keeps the fewer the larger the power is.
+    """
+    *others, inner = range(len(shape))
+    for stride in strides:
+        axis = inner
+        for other in others:
+            if 0 < abs(stride[other]) < abs(stride[axis]):
+                axis = other
+        if axis != inner:
+            kept = shape[inner] * max(stride[inner] & -stride[inner], LINE) <= CACHE
+            return None if size == 8 and kept and shape[inner] >= SHORTEST else axis
+    if not others or shape[inner] >= SHORT:
+        return None
+    return others[-1] if shape[others[-1]] * shape[inner] >= LEAST else max(others, key=shape.__getitem__)
+
+
+def _tile(rows: int, columns: int, size: int) -> tuple[int, int]:
+    """Of short rows whole ones; of others two cache lines down, so that none is fetched twice, and as far across as a buffer reaches."""
+    line = LINE // size
+    if columns < SHORT:
+        height = min(rows, min(TILE, TILE_BYTES // size) // columns)
+        return (height // line * line or height), columns
+    height = min(rows, 2 * line)
+    return height, min(columns, BUFFER // size // height // line * line)
 
 
 def _operand(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
@@ -103,34 +175,55 @@ def _same_cells(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     return x.shape == y.shape and x.strides == y.strides and x.ctypes.data == y.ctypes.data
 
 
-def _words(plan: Plan, loop: int) -> list[int]:
-    """The plan as the words that `kernels.driver` reads; the first counts the tasks taken. Tasks are segments of long loops or groups of
-    short ones, and begin on cache lines."""
-    rows, size = prod(plan.shape), plan.out.dtype.itemsize
-    per_task, segments = 1, 1
-    if plan.length < CHUNK:
-        line = 64 // gcd(64, abs(plan.strides[2][-1])) if plan.shape else 1
-        per_task = -(-max(1, CHUNK // plan.length) // line) * line
-    else:
-        segments = -(-(plan.length + 64 // size) // CHUNK)
-    tasks = -(-rows // per_task) * segments
-    return [0, loop, tasks, per_task, segments, CHUNK, rows, plan.length, size, len(plan.shape),
-            *plan.addresses, *plan.steps, *plan.shape, *plan.strides[0], *plan.strides[1], *plan.strides[2]]  # fmt: skip
+def _words(plan: Plan, loop: int, copy: int) -> list[int]:
+    """The plan as the words that `kernels.driver` reads; the first counts the tasks taken. Tasks are groups of tiles, or segments of long
+    rows, and begin on cache lines."""
+    (rows, columns), (height, width), size = plan.matrix, plan.tile, plan.out.dtype.itemsize
+    per_task, margin = max(1, CHUNK // (height * width)), 0
+    if height == 1 and width < columns:
+        margin = LINE // size
+    elif height == 1 and plan.shape:
+        line = LINE // gcd(LINE, abs(plan.strides[2][-1]))
+        per_task = -(-per_task // line) * line
+    shape = [*plan.shape, -(-(columns + margin) // width), -(-rows // height)]
+    strides = [[*stride, width * step, height * row] for stride, step, row in zip(plan.strides, plan.steps, plan.row_strides, strict=True)]
+    return [0, loop, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape),
+            *plan.addresses, *plan.row_strides, *plan.steps, *plan.buffered, *shape, *strides[0], *strides[1], *strides[2]]  # fmt: skip
 
 
 @cache
-def driver() -> Any:
-    threads.launch()  # a cached parallel function must not be loaded before: Numba ends the process
+def driver(parallel: bool) -> Any:
+    word = compiler.numba().types.intp
+    if parallel:
+        threads.launch()  # a cached parallel function must not be loaded before: Numba ends the process
     with compiler.compiling():
         from ..kernels import driver as kernel
 
-        word = compiler.numba().types.intp
-        return compiler.function(kernel.drive_tasks, {}, "drive_tasks", word(word, word), parallel=True).function
+        template = kernel.drive_in_parallel if parallel else kernel.drive_serially
+        return compiler.function(template, {}, template.__name__, word(word, word), parallel).function
+
+
+@cache
+def copier(size: int) -> int:
+    """The address of the loop that copies tiles of items of so many bytes."""
+    compiler.numba()
+    with compiler.compiling():
+        from ..kernels import tiles
+
+        return compiler.inner_loop(tiles.copy_loop, tiles.names(size), f"copy_{size}").address
+
+
+def warm_up() -> None:
+    """Compile, or load, all that `drive` may need beside the loop."""
+    for parallel in (False, True):
+        driver(parallel)
+    for size in (1, 2, 4, 8):
+        copier(size)
 
 
 def drive(plan: Plan, loop: int, workers: int) -> int:
     """Run the inner loop at the address `loop` over a plan by `workers` threads; the floating-point flags that it raised."""
-    if not threads.start_is_known():
+    if workers > 1 and not threads.start_is_known():
         threads.learn_start(costs.best(lambda: _drive_nothing(workers), 30))
     return _run(plan, loop, workers)
 
@@ -141,9 +234,10 @@ def _drive_nothing(workers: int) -> None:
     empty = plan(x, x, None, x.dtype)
     with threads.Team(inf):
         if empty is not None:
-            _run(empty._replace(shape=(0,), strides=((0,),) * 3), 0, workers)  # there is no row, so no loop is called
+            _run(empty._replace(shape=[0], strides=[[0]] * 3), 0, workers)  # there is no tile, so no loop is called
 
 
 def _run(plan: Plan, loop: int, workers: int) -> int:
-    words = np.array(_words(plan, loop), np.intp)
-    return int(driver()(words.__array_interface__["data"][0], workers))
+    copy = copier(plan.out.itemsize) if any(plan.buffered) else 0
+    words = np.array(_words(plan, loop, copy), np.intp)
+    return int(driver(workers > 1)(words.__array_interface__["data"][0], workers))

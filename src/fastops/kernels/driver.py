@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""The parallel driver: one function for every operation, dtype, rank and layout, since it calls inner loops by address."""
+"""The driver: one function for every operation, dtype, rank and layout, since it calls inner loops by address."""
 
 import numpy as np
 from numba import njit, prange
@@ -19,71 +19,137 @@ from .primitives import (
     write_word,
 )
 
-call_memory, position_memory = scratch(8 * 7), scratch(8 * 64)
+BUFFER = 1 << 15  # bytes, as in engine/iteration.py
+call_memory, copy_memory, position_memory, place_memory, buffers = (scratch(n) for n in (8 * 7, 8 * 8, 8 * 64, 8 * 3, 3 * BUFFER))
+inlined = njit(forceinline=True, error_model="numpy")
+
+# The words of a plan, as `iteration._words` lays them down. The last two axes of the shape count the tiles of a matrix, across and down.
+TAKEN, LOOP, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES = (8 * k for k in range(12))
+ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(12, 25, 3))
 
 
-@njit(forceinline=True, error_model="numpy")
+@inlined
+def locate(plan, index, position, places):
+    """The position of the tile of that index in the shape, and where in memory its operands begin."""
+    axes = read_word(plan, AXES)
+    for k in range(3):
+        write_word(places, 8 * k, read_word(plan, ADDRESSES + 8 * k))
+    for axis in range(axes - 1, -1, -1):
+        extent = read_word(plan, SHAPE + 8 * axis)
+        place = index % extent
+        index //= extent
+        write_word(position, 8 * axis, place)
+        for k in range(3):
+            stride = read_word(plan, SHAPE + 8 * ((k + 1) * axes + axis))
+            write_word(places, 8 * k, read_word(places, 8 * k) + place * stride)
+
+
+@inlined
+def advance(plan, position, places):
+    """On to the next tile."""
+    axes = read_word(plan, AXES)
+    for axis in range(axes - 1, -1, -1):
+        extent, place = read_word(plan, SHAPE + 8 * axis), read_word(position, 8 * axis) + 1
+        back = extent if place == extent else 0
+        write_word(position, 8 * axis, place - back)
+        for k in range(3):
+            stride = read_word(plan, SHAPE + 8 * ((k + 1) * axes + axis))
+            write_word(places, 8 * k, read_word(places, 8 * k) + stride - back * stride)
+        if not back:
+            break
+
+
+@inlined
+def copy_tile(copy, call, source, source_row, source_step, target, target_row, target_step, rows, columns):
+    """By the loop at the address `copy`, whose inner loop is to run along the source's memory, or else be long."""
+    along_rows = rows >= 4 and 0 < abs(source_row) < abs(source_step)
+    swap = along_rows or (columns < rows and columns < (8 if source_step == target_step else 16))
+    write_word(call, 0, source)
+    write_word(call, 8, target)
+    write_word(call, 16, columns if swap else rows)
+    write_word(call, 24, rows if swap else columns)
+    write_word(call, 32, source_step if swap else source_row)
+    write_word(call, 40, source_row if swap else source_step)
+    write_word(call, 48, target_step if swap else target_row)
+    write_word(call, 56, target_row if swap else target_step)
+    call_loop(copy, address(call), address(call) + 16, address(call) + 32)
+
+
+@inlined
+def run_tile(plan, position, places, call, copy_call, buffer, filled):
+    """One call of the inner loop. `filled`: where the operands came from that the buffers hold, which broadcast rows do many times."""
+    size, copy, blocks = read_word(plan, SIZE), read_word(plan, COPY), 8 * (read_word(plan, AXES) - 2)
+    tile_rows, tile_columns, columns = read_word(plan, HEIGHT), read_word(plan, WIDTH), read_word(plan, COLUMNS)
+    height = min(tile_rows, read_word(plan, ROWS) - read_word(position, blocks + 8) * tile_rows)
+    column = read_word(position, blocks) * tile_columns
+    lead = (read_word(places, 16) % 64) // size if tile_rows == 1 and tile_columns < columns else 0  # segments begin on cache lines
+    first, last = max(-lead, -column), min(columns - column, tile_columns - lead)
+    width = last - first
+    if width <= 0:
+        return
+    whole = height == tile_rows and width == tile_columns
+    for k in range(3):
+        row_stride, step = read_word(plan, ROW_STRIDES + 8 * k), read_word(plan, STEPS + 8 * k)
+        place = read_word(places, 8 * k) + first * step
+        if read_word(plan, BUFFERED + 8 * k):
+            target = buffer + k * BUFFER
+            if k < 2 and not (whole and read_word(filled, 8 * k) == place):
+                copy_tile(copy, copy_call, place, row_stride, step, target, width * size, size, height, width)
+                write_word(filled, 8 * k, place if whole else 0)
+            place, step = target, size
+        write_word(call, 8 * k, place)
+        write_word(call, 32 + 8 * k, step)
+    by_row = read_word(plan, BY_ROW)
+    write_word(call, 24, width if by_row else height * width)
+    for _ in range(height if by_row else 1):
+        call_loop(read_word(plan, LOOP), address(call), address(call) + 24, address(call) + 32)
+        for k in range(3):
+            stride = width * size if read_word(plan, BUFFERED + 8 * k) else read_word(plan, ROW_STRIDES + 8 * k)
+            write_word(call, 8 * k, read_word(call, 8 * k) + stride)
+    if read_word(plan, BUFFERED + 16):
+        row_stride, step = read_word(plan, ROW_STRIDES + 16), read_word(plan, STEPS + 16)
+        copy_tile(copy, copy_call, buffer + 2 * BUFFER, width * size, size, read_word(places, 16), row_stride, step, height, width)
+
+
+@inlined
 def run_tasks(plan, counter):
-    """Take tasks until none is left. `plan`: the words that `iteration._words` lays down, as a pointer."""
-    loop, tasks, per_task = read_word(plan, 8), read_word(plan, 16), read_word(plan, 24)
-    segments, chunk, rows = read_word(plan, 32), read_word(plan, 40), read_word(plan, 48)
-    length, size, outer = read_word(plan, 56), read_word(plan, 64), read_word(plan, 72)
-    a, b, out = read_word(plan, 80), read_word(plan, 88), read_word(plan, 96)
-    step_a, step_b, step_out = read_word(plan, 104), read_word(plan, 112), read_word(plan, 120)
-    shape, strides_a, strides_b, strides_out = 128, 128 + 8 * outer, 128 + 16 * outer, 128 + 24 * outer
-    call, position = call_memory(), position_memory()  # three addresses, one length, three steps; where in the outer shape
-    write_word(call, 32, step_a)
-    write_word(call, 40, step_b)
-    write_word(call, 48, step_out)
-    arguments = address(call)
-    task = take_next(counter)
-    while task < tasks:
-        first_row, segment = (task // segments) * per_task, task % segments
-        row_a, row_b, row_out, rest = a, b, out, first_row
-        for axis in range(outer - 1, -1, -1):
-            extent = read_word(plan, shape + 8 * axis)
-            place = rest % extent
-            rest //= extent
-            write_word(position, 8 * axis, place)
-            row_a += place * read_word(plan, strides_a + 8 * axis)
-            row_b += place * read_word(plan, strides_b + 8 * axis)
-            row_out += place * read_word(plan, strides_out + 8 * axis)
-        for _ in range(first_row, min(first_row + per_task, rows)):
-            first, last = 0, length
-            if segments > 1:
-                lead = (row_out % 64) // size  # so that segments begin on cache lines
-                first, last = max(0, segment * chunk - lead), min(length, (segment + 1) * chunk - lead)
-            if first < last:
-                write_word(call, 0, row_a + first * step_a)
-                write_word(call, 8, row_b + first * step_b)
-                write_word(call, 16, row_out + first * step_out)
-                write_word(call, 24, last - first)
-                call_loop(loop, arguments, arguments + 24, arguments + 32)
-            for axis in range(outer - 1, -1, -1):  # on to the next row
-                place, extent = read_word(position, 8 * axis) + 1, read_word(plan, shape + 8 * axis)
-                row_a += read_word(plan, strides_a + 8 * axis)
-                row_b += read_word(plan, strides_b + 8 * axis)
-                row_out += read_word(plan, strides_out + 8 * axis)
-                if place < extent:
-                    write_word(position, 8 * axis, place)
-                    break
-                write_word(position, 8 * axis, 0)
-                row_a -= extent * read_word(plan, strides_a + 8 * axis)
-                row_b -= extent * read_word(plan, strides_b + 8 * axis)
-                row_out -= extent * read_word(plan, strides_out + 8 * axis)
-        task = take_next(counter)
+    """Take tasks, which are as many tiles, until none is left."""
+    per_task, tiles = read_word(plan, PER_TASK), read_word(plan, TILES)
+    position, places, call, copy_call = position_memory(), place_memory(), call_memory(), copy_memory()
+    buffer, filled = address(buffers()), place_memory()
+    write_word(filled, 0, 0)
+    write_word(filled, 8, 0)
+    tile = take_next(counter) * per_task
+    while tile < tiles:
+        locate(plan, tile, position, places)
+        for _ in range(min(per_task, tiles - tile)):
+            run_tile(plan, position, places, call, copy_call, buffer, filled)
+            advance(plan, position, places)
+        tile = take_next(counter) * per_task
 
 
-def drive_tasks(plan, workers):
+@inlined
+def run_quietly(plan):
+    """The floating-point flags that the loops raise; they leave no trace in the thread."""
+    state = save_flags()
+    restore_flags(state & ~np.uint32(ALL_FLAGS))
+    run_tasks(pointer(plan), plan)
+    raised = save_flags() & np.uint32(DIVIDE | INVALID)
+    restore_flags(state)
+    return raised
+
+
+def drive_serially(plan, workers):
+    """Run the plan at that address on this thread."""
+    return np.intp(run_quietly(plan))
+
+
+def drive_in_parallel(plan, workers):
     """Run the plan at that address. Each worker takes the next task until none is left, so a core that is busy elsewhere holds up no more
-    than the task it has; the loops' floating-point flags are collected for the caller and leave no trace in the worker."""
+    than the task it has; the loops' floating-point flags are collected for the caller."""
     raised = np.zeros(workers, np.uint32)
     for worker in prange(workers):
-        state = save_flags()
-        restore_flags(state & ~np.uint32(ALL_FLAGS))
-        run_tasks(pointer(plan), plan)
-        raised[worker] = save_flags() & np.uint32(DIVIDE | INVALID)
-        restore_flags(state)
+        raised[worker] = run_quietly(plan)
     flags = 0
     for worker in range(workers):
         flags |= np.intp(raised[worker])

@@ -57,6 +57,29 @@ def writer(kind: types.Type) -> Any:
 read_word, write_word = reader(WORD), writer(WORD)
 
 
+def transposer(bits: int, side: int) -> Any:
+    """An intrinsic (from, its stride, to, its stride) that copies a square of `side` by `side` items of so many bits, rows to columns.
+
+    `side` is a power of two: perfect shuffles of all rows, as many as it has bits, exchange the two halves of an item's number.
+    """
+    row = ir.VectorType(ir.IntType(bits), side)
+    low, high = ([ir.Constant(INT32, half + k // 2 + k % 2 * side) for k in range(side)] for half in (0, side // 2))
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        def row_at(base: ir.Value, stride: ir.Value, k: int) -> ir.Value:
+            return builder.bitcast(builder.gep(base, [builder.mul(stride, ir.Constant(stride.type, k))]), row.as_pointer())
+
+        rows = [builder.load(row_at(values[0], values[1], k), align=bits // 8) for k in range(side)]
+        for _ in range(side.bit_length() - 1):
+            pairs = zip(rows[: side // 2], rows[side // 2 :], strict=True)
+            rows = [builder.shuffle_vector(*pair, ir.Constant(ir.VectorType(INT32, side), part)) for pair in pairs for part in (low, high)]
+        for k in range(side):
+            builder.store(rows[k], row_at(values[2], values[3], k), align=bits // 8)
+        return context.get_dummy_value()
+
+    return intrinsic(lambda typing, source, stride, target, target_stride: (types.none(types.voidptr, WORD, types.voidptr, WORD), generate))
+
+
 def scratch(size: int) -> Any:
     """An intrinsic () -> pointer to `size` bytes of the function's stack: memory that nothing else can overlap."""
 
