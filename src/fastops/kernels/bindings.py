@@ -33,6 +33,7 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
     at_once = "int" in dtype and size < 8  # nothing is ever computed again
     return {
         "SIZE": size,
+        "FAR": 64 if "int64" in dtype else UNLIMITED,  # each element has a cache line of its own, whose coming takes as long as a division
         "FEW": 8 if "int" in dtype else 3,  # as many elements one by one take no longer than the vector loop's beginning and end
         "BLOCK": block,
         "LONGEST": UNLIMITED if at_once else block,

@@ -18,7 +18,8 @@ def inner_loop(args, dims, steps, data):
     state = save_flags()
     raised = 0
     results = scratch()
-    if n <= FEW or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
+    one_by_one = n <= FEW or step_a >= FAR or -step_a >= FAR or step_b >= FAR or -step_b >= FAR
+    if one_by_one or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
         for i in range(n):
             raised |= single(pointer(a + i * step_a), pointer(b + i * step_b), results, 1)
             write(pointer(out), i * step_out, read(results, 0))
