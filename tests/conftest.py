@@ -246,6 +246,8 @@ def in_python(large: int = 0) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for operation, _ in OPERATIONS.values():
             patch.setattr(operation._gate, "large", large)
+            for served in operation._gate.served:
+                patch.setattr(served, "large", min(large, served.large))
         yield
 
 

@@ -1,6 +1,7 @@
 """The dispatcher: it finds the fastest right way for a call.
 
-0. Plain small operands, once a loop has been made: the real ufunc again, by `engine.gate`, without a line of Python.
+0. Small plain arrays, once a loop has been made, without a line of Python, by `engine.gate`: C-contiguous ones of that dtype run the loop
+   itself, up to the size where threads pay; others go to the real ufunc.
 1. Large plain arrays of one accelerated dtype: the driver, in parallel, or on one thread where it has tiles for them.
 2. Everything else that the twelve dtypes take part in: the real ufunc, which is NumPy's machine around the same loops.
 3. What is not accelerated, and subclasses of ndarray: NumPy's own ufunc.
@@ -35,6 +36,7 @@ from .engine.operands import (
 )
 
 LARGE = 10_000  # elements from which a loop is worth compiling
+HELD = 100_000.0  # nanoseconds that the other threads of Python may be kept waiting
 
 
 @vectorcall.with_room
@@ -52,6 +54,8 @@ class Remainder:
         self._numpys: np.ufunc = getattr(np, name)
         self._real: np.ufunc = getattr(real_ufuncs, name)
         self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
+        self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
+        self._compiled: dict[int, np.dtype[Any]] = {}  # the dtypes whose loop there is, by type number
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
         self._gate: vectorcall.Gate | None = None  # once there is one, plain small calls do not come here
 
@@ -76,11 +80,11 @@ class Remainder:
         size1 = size2 = 1
         if type(x1) is ndarray and x1.dtype.num in self._served:
             size1 = x1.size
-        elif type(x1) not in PLAIN_SCALARS:
+        elif type(x1) not in self._scalars:
             return self._any("__call__", *args, **kwargs)
         if type(x2) is ndarray and x2.dtype.num in self._served:
             size2 = x2.size
-        elif type(x2) not in PLAIN_SCALARS:
+        elif type(x2) not in self._scalars:
             return self._any("__call__", *args, **kwargs)
         if out is not None and type(out) is not ndarray:
             return self._any("__call__", *args, **kwargs)
@@ -122,6 +126,7 @@ class Remainder:
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return None
+        self._limit()  # what starting threads costs may be known now
         if raised:
             errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
         return plan.out
@@ -182,10 +187,26 @@ class Remainder:
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return 0
-        self._served.add(dtype.num)
-        if self._gate and dtype.num not in PLAIN_NUMBERS:
-            self._gate.user_num = dtype.num
+        if dtype.num not in self._compiled:
+            self._serve(np.dtype(dtype.type), loop)
         return loop
+
+    def _serve(self, dtype: np.dtype[Any], loop: int) -> None:
+        """From now on small calls of this dtype go straight to the loop."""
+        self._served.add(dtype.num)
+        self._scalars.add(dtype.type)
+        if self._gate:
+            python = [kind for kind in (int, float) if getattr(self._resolve(dtype, kind), "num", None) == dtype.num]
+            vectorcall.serve(self._gate, dtype, loop, python)
+        self._compiled[dtype.num] = dtype
+        self._limit()
+
+    def _limit(self) -> None:
+        """Calls are small enough for the loop, at once and with the GIL held, while threads do not pay and others need not wait."""
+        work = min(threads.least(), HELD)
+        for dtype in self._compiled.values() if self._gate else ():
+            cost = max(real_ufuncs.cost(self.__name__, dtype, by_scalar) for by_scalar in (False, True))
+            vectorcall.limit(self._gate, dtype, int(work / cost))
 
     # --- as a ufunc ---
     def reduce(self, *args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from . import headers
+
 _FROM_FUNC_AND_DATA, _REGISTER_LOOP, _REPLACE_LOOP = 1, 2, 30
 NUMBERS = frozenset({*range(1, 13), 23})  # type numbers NPY_BYTE to NPY_DOUBLE and NPY_HALF: the loops that a clone has
 _INNER_LOOP, _POINTER, _INT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
@@ -40,10 +42,7 @@ class _UfuncHead(ctypes.Structure):
 
 
 def _entry(number: int, result: Any, *arguments: Any) -> Any:
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(get_pointer(np._core._multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
-    return ctypes.PYFUNCTYPE(result, *arguments)(table[number])
+    return ctypes.PYFUNCTYPE(result, *arguments)(headers.of_numpy("_UFUNC_API", number))
 
 
 def clone(ufunc: np.ufunc) -> np.ufunc:

@@ -129,9 +129,14 @@ def _share() -> float:
     return WORTHWHILE * (USUAL if _start is None else _start)
 
 
+def least() -> float:
+    """Nanoseconds of one core's work that are worth starting threads for."""
+    return 2 * _share()
+
+
 def worthwhile(work: float) -> bool:
-    """Whether `work` nanoseconds of one core are worth starting threads for."""
-    return work >= 2 * _share()
+    """Whether `work` nanoseconds of one core are."""
+    return work >= least()
 
 
 class Team:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from functools import cache
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from . import compiler
+from . import compiler, headers
+from .headers import WORD
 from .operands import PLAIN_SCALARS
 
-HEAD, WORD = object.__basicsize__, ctypes.sizeof(ctypes.c_void_p)  # the type of an object is the last word of its head
+BUILT_IN = 24  # type numbers below are NumPy's own
 _HAVE_VECTORCALL, _TYPE_MEMBERS, _SIZE, _READ_ONLY = 1 << 11, 72, 19, 1  # as CPython's headers number them
 _Class = TypeVar("_Class", bound=type)
 _alive: list[Any] = []  # what types and objects point at
@@ -54,39 +55,38 @@ class _Specification(ctypes.Structure):
     ]
 
 
-class Array(ctypes.Structure):
-    """The first fields of PyArrayObject (numpy/ndarraytypes.h)."""
+class Served(ctypes.Structure):
+    """A dtype whose loop is compiled."""
 
     _fields_ = [
-        ("object", ctypes.c_byte * HEAD),
-        ("data", ctypes.c_void_p),
-        ("ndim", ctypes.c_int),
-        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("base", ctypes.c_void_p),
-        ("dtype", ctypes.c_void_p),
+        ("dtype", ctypes.c_void_p),  # the dtype of its number that the C-API gives
+        ("loop", ctypes.c_void_p),
+        ("large", ctypes.c_ssize_t),  # elements that are no longer for the loop at once
+        ("size", ctypes.c_ssize_t),  # of an element, in bytes
+        # What it takes of Python's numbers: integers from `low` to `high`, floats by their bits and without the sign.
+        ("low", ctypes.c_int64),
+        ("high", ctypes.c_int64),
+        ("smallest", ctypes.c_int64),
+        ("largest", ctypes.c_int64),
     ]
-
-
-class Dtype(ctypes.Structure):
-    """The first fields of PyArray_Descr."""
-
-    _fields_ = [("object", ctypes.c_byte * HEAD), ("scalar", ctypes.c_void_p), ("letters", ctypes.c_char * 4), ("num", ctypes.c_int)]
 
 
 class Gate(ctypes.Structure):
     """What the entry reads of its object."""
 
     _fields_ = [
-        ("vectorcall", ctypes.c_void_p),  # the C-API's PyObject_Vectorcall
+        ("functions", headers.Functions),
         ("plain", ctypes.py_object),  # whom plain small calls are for
         ("other", ctypes.py_object),  # and the rest
         ("large", ctypes.c_ssize_t),  # elements that are no longer small
+        ("served", Served * (BUILT_IN + 1)),  # by type number; the last is the user-defined one
         ("user_num", ctypes.c_ssize_t),  # type number of the user-defined dtype that is plain too
         ("out", ctypes.py_object),  # the keyword
         ("none", ctypes.py_object),
         ("ndarray", ctypes.py_object),
-        ("scalars", ctypes.c_void_p * (len(PLAIN_SCALARS) + 1)),  # types, and a zero
+        ("int", ctypes.py_object),
+        ("float", ctypes.py_object),
+        ("scalars", ctypes.c_void_p * (len(PLAIN_SCALARS) + 2)),  # types; the user-defined one or a zero; a zero
     ]
 
 
@@ -114,37 +114,61 @@ def with_room(kind: _Class) -> _Class:
     return made  # type: ignore[no-any-return]
 
 
-@cache
-def _as_documented() -> bool:
-    """Whether the entry will find what it looks for: memory compared with what Python says of the same objects."""
-
-    def word(thing: object, offset: int) -> int | None:
-        return ctypes.c_void_p.from_address(id(thing) + offset).value
-
-    names = ("out",)
-    right = word(names, HEAD - WORD) == id(tuple) and word(names, HEAD) == 1 and word(names, tuple.__basicsize__) == id(names[0])
-    for x in (np.zeros((3, 0, 5), np.int8), np.zeros((), np.float64), np.zeros((7, 1), np.float16)[::2]):
-        head = Array.from_address(id(x))
-        right = right and word(x, HEAD - WORD) == id(np.ndarray) and (head.ndim, head.dtype) == (x.ndim, id(x.dtype))
-        right = right and tuple(head.shape[: x.ndim]) == x.shape and Dtype.from_address(head.dtype).num == x.dtype.num
-    return right
-
-
 def open_gate(thing: Any, plain: Any, large: int) -> Gate | None:
     """From now on calls of `thing` with plain operands of fewer than `large` elements go straight to `plain`. None if that cannot be."""
     room = getattr(type(thing), "_room", 0)
-    if not room or not _as_documented():
+    functions = headers.functions()
+    if not room or functions is None:
         return None
     with compiler.compiling():
         from . import gate
 
         entry = compiler.c_function(gate.entry, {"ROOM": room}, f"entry_{room}", gate.SIGNATURE).address
-    address = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value
+    opened = Gate(functions, plain, thing.__call__, large)
+    opened.user_num, opened.out, opened.none, opened.ndarray, opened.int, opened.float = -1, sys.intern("out"), None, np.ndarray, int, float
     scalars = [int, float, *(PLAIN_SCALARS - {int, float})]  # the commonest first
-    opened = Gate(address, plain, thing.__call__, large, -1, sys.intern("out"), None, np.ndarray)
     opened.scalars[: len(scalars)] = [id(kind) for kind in scalars]
     _alive.append(opened)
     cells = (ctypes.c_void_p * 2).from_address(id(thing) + room)
     cells[1] = ctypes.addressof(opened)
     cells[0] = entry
     return opened
+
+
+def serve(gate: Gate, dtype: np.dtype[Any], loop: int, python: Sequence[type]) -> None:
+    """From now on the plainest calls of the dtype run the loop at that address at once, up to `limit`, and a user-defined dtype is plain.
+    `dtype`: the one that its scalar type gives; `python`: which of Python's numbers take it."""
+    if dtype.num >= BUILT_IN:
+        gate.scalars[len(PLAIN_SCALARS)], gate.user_num = id(dtype.type), dtype.num
+    if not headers.scalars(dtype):
+        return
+    served = gate.served[min(dtype.num, BUILT_IN)]
+    served.low, served.high = _integers(dtype) if int in python else (1, 0)
+    served.smallest, served.largest = _floats(dtype) if float in python else (1, 0)
+    served.loop, served.size = loop, dtype.itemsize
+    served.dtype = id(dtype)  # from here on
+    _alive.append(dtype)
+
+
+def limit(gate: Gate, dtype: np.dtype[Any], large: int) -> None:
+    """The elements of the dtype that are no longer for the loop at once."""
+    gate.served[min(dtype.num, BUILT_IN)].large = large
+
+
+def _integers(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The integers that the dtype can hold, all of them."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return int(limits.min), min(int(limits.max), 2**63 - 1)
+    infinity = int(np.array([np.inf]).astype(dtype).view(f"u{dtype.itemsize}")[0])
+    most = 2 * (infinity & -infinity)  # as many as a fraction and the hidden bit can tell
+    return -most, most
+
+
+def _floats(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The magnitudes that the dtype has without overflow or underflow."""
+    if dtype == np.float64:
+        return 0, 2**63 - 1
+    limits = np.finfo(dtype)
+    smallest, largest = np.array([limits.smallest_normal, limits.max], np.float64).view(np.int64)
+    return int(smallest), int(largest)
