@@ -285,7 +285,7 @@ def in_parallel(chunk: int | None = None, must: bool = True) -> Iterator[list[An
 
 @contextlib.contextmanager
 def serially() -> Iterator[None]:
-    """All arrays by the real ufunc."""
+    """All arrays on this thread: by the native entry or the real ufunc."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "WORTHWHILE", float("inf"))
         patch.setattr(iteration, "WORTHWHILE", float("inf"))

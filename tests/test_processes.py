@@ -546,7 +546,7 @@ GATE = """
 import sys, threading
 import numpy as np
 import fastops
-from fastops.engine import vectorcall
+from fastops.engine import headers, vectorcall
 x, large = np.arange(5), np.arange(20_000)
 def right(f=fastops.mod, twin=np.mod):
     return all(np.array_equal(f(a, 3), twin(a, 3)) for a in (x, large, x[::-1], [7, 8], 9))
@@ -604,7 +604,8 @@ vectorcall.last, sys.modules["last"] = Last(fastops.mod, np.array(7)), Last(fast
 
 
 WITHOUT = {
-    "a layout that is not as documented": (GATE + "vectorcall._as_documented = lambda: False", "True"),
+    "a layout that is not as documented": (GATE + "headers._heads = lambda: False", "True"),
+    "a C-API that is not as documented": (GATE + "headers._NUMPY['PyArray_CompareLists'] = 158", "True"),
     "another kind of CPython": ("import sys; sys.gettotalrefcount = lambda: 0" + GATE, "False"),
     "a CPython that makes no such type": ("import ctypes; ctypes.pythonapi.PyType_FromSpecWithBases = None" + GATE, "False"),
 }

@@ -9,69 +9,51 @@ Objects come as addresses, borrowed.
 
 import ctypes
 
-import llvmlite.ir as ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import types
 
-from ..kernels.primitives import DIVIDE, INT32, INVALID, WORD, address, call_loop, overlaps, restore_flags, save_flags, scratch, writer
-from .headers import ALIGNED, C_CONTIGUOUS, HEAD, WARN_ON_WRITE, WRITEABLE, WRITEBACKIFCOPY, Array, Dtype, Functions, Object, Word
-from .vectorcall import BUILT_IN, Gate, Served
+from ..kernels.primitives import DIVIDE, INVALID, WORD, address, call_loop, overlaps, restore_flags, save_flags, scratch, writer
+from .headers import ALIGNED, C_CONTIGUOUS, HEAD, WARN_ON_WRITE, WRITEABLE, WRITEBACKIFCOPY
+from .objects import (
+    as_integer,
+    canonical,
+    count_down,
+    count_up,
+    data_of,
+    dtype_of,
+    field,
+    flags_of,
+    float_of,
+    forget_error,
+    high,
+    inline,
+    int_of,
+    largest,
+    limit_of,
+    loop_of,
+    low,
+    ndarray_of,
+    ndim_of,
+    new_like,
+    none_of,
+    number_of,
+    pack,
+    product,
+    same_list,
+    scalar_of,
+    shape_of,
+    size_of,
+    smallest,
+    type_of,
+    value_of,
+    word_at,
+)
+from .vectorcall import BUILT_IN, Gate
 
 READ = C_CONTIGUOUS | ALIGNED
 WRITTEN, NOT_WRITTEN = READ | WRITEABLE, WRITEBACKIFCOPY | WARN_ON_WRITE
 RAISED = DIVIDE | INVALID
 SERVED, EACH = Gate.served.offset, Gate.served.size // (BUILT_IN + 1)
-word, void = ir.IntType(WORD.bitwidth), ir.VoidType()
 MAGNITUDE = 0x7FFF_FFFF_FFFF_FFFF  # the bits of a float64 without the sign
-inline = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # nobody else calls it: compiled in half the time
-
-
-def field(structure, name):
-    """An intrinsic: that field of the structure at an address, as a word."""
-    offset, bits = getattr(structure, name).offset, 8 * getattr(structure, name).size
-
-    def generate(context, builder, signature, values):
-        place = builder.add(values[0], ir.Constant(word, offset))
-        return builder.sext(builder.load(builder.inttoptr(place, ir.IntType(bits).as_pointer())), word)
-
-    return intrinsic(lambda typing, place: (WORD(WORD), generate))
-
-
-def function(name, result, *parameters):
-    """An intrinsic: call that function, of those that a gate has, with words, for a word."""
-    offset = Gate.functions.offset + getattr(Functions, name).offset
-
-    def generate(context, builder, signature, values):
-        place = builder.inttoptr(builder.add(values[0], ir.Constant(word, offset)), word.as_pointer())
-        called = builder.inttoptr(builder.load(place), ir.FunctionType(result, parameters).as_pointer())
-        value = builder.call(called, [builder.trunc(x, kind) for x, kind in zip(values[1:], parameters, strict=True)])
-        return ir.Constant(word, 0) if result == void else builder.sext(value, word)
-
-    found = WORD(WORD, *[WORD] * len(parameters)), generate
-    return intrinsic((
-        lambda typing, gate: found,
-        lambda typing, gate, a: found,
-        lambda typing, gate, a, b: found,
-        lambda typing, gate, a, b, c: found,
-        lambda typing, gate, a, b, c, d: found,
-    )[len(parameters)])  # fmt: skip
-
-
-type_of, value_of = field(Object, "type"), field(Object, "value")
-data_of, ndim_of, shape_of, dtype_of, flags_of = (field(Array, name) for name in ("data", "ndim", "shape", "dtype", "flags"))
-scalar_of, number_of = field(Dtype, "scalar"), field(Dtype, "num")
-none_of, ndarray_of, int_of, float_of = (field(Gate, name) for name in ("none", "ndarray", "int", "float"))
-canonical, loop_of, large_of, size_of = (field(Served, name) for name in ("dtype", "loop", "large", "size"))
-low, high, smallest, largest = (field(Served, name) for name in ("low", "high", "smallest", "largest"))
-
-vectorcall = function("PyObject_Vectorcall", word, word, word, word, word)
-as_integer = function("PyLong_AsLongLongAndOverflow", word, word, word)
-count_up, count_down = function("Py_IncRef", void, word), function("Py_DecRef", void, word)
-forget_error = function("PyErr_Clear", void)
-new_like = function("PyArray_NewLikeArray", word, word, INT32, word, INT32)
-pack = function("PyArray_Pack", INT32, word, word, word)
-product = function("PyArray_MultiplyList", word, word, INT32)
-same_list = function("PyArray_CompareLists", INT32, word, word, INT32)
 
 
 class Call(ctypes.Structure):
@@ -88,7 +70,7 @@ class Call(ctypes.Structure):
 
 memory, write_word = scratch(ctypes.sizeof(Call)), writer(WORD)
 LENGTH, STEPS, VALUE, OVERFLOW = Call.length.offset, Call.steps.offset, Call.value.offset, Call.overflow.offset
-overflow, length, word_at = field(Call, "overflow"), field(Call, "length"), field(Word, "word")
+overflow, length = field(Call, "overflow"), field(Call, "length")
 
 
 @inline
@@ -157,7 +139,7 @@ def direct(gate, x1, x2, out):
     if canonical(served) != dtype_of(array) or ndim_of(array) == 0 or flags_of(array) & READ != READ:
         return 0
     elements, size, place = product(gate, shape_of(array), ndim_of(array)), size_of(served), memory()
-    if elements >= large_of(served):
+    if elements >= limit_of(served):
         return 0
     call = address(place)
     write_word(place, LENGTH, elements)

@@ -1,26 +1,32 @@
 # mypy: ignore-errors
 """The native entry of a ufunc-like object: the checks of a `__call__` for plain small operands, as machine code.
 
-It is a `vectorcallfunc` of CPython. Objects come as addresses, borrowed; the caller is given a new reference, or null with an exception set.
+It is a `vectorcallfunc` of CPython. Objects come as addresses, borrowed; what goes back is a new reference, or null with an exception set.
 """
 
 from ..kernels.primitives import WORD
-from .direct import (
-    direct,
+from .direct import direct
+from .objects import (
     dtype_of,
-    field,
+    first_of,
     inline,
+    keyword_of,
+    length_of,
     ndarray_of,
     ndim_of,
     none_of,
     number_of,
+    other_of,
+    plain_of,
     product,
     same_list,
     shape_of,
+    small_limit,
     type_of,
+    user_number,
     vectorcall,
+    word_at,
 )
-from .headers import Tuple, Word
 from .operands import PLAIN_NUMBERS
 from .vectorcall import Gate
 
@@ -30,17 +36,13 @@ SCALARS = Gate.scalars.offset
 NUMBERS = sum(1 << number for number in PLAIN_NUMBERS)  # as bits
 
 
-plain_of, other_of, large_of, user_num_of, keyword_of = (field(Gate, name) for name in ("plain", "other", "large", "user_num", "out"))
-length_of, first_of, word_at = field(Tuple, "length"), field(Tuple, "first"), field(Word, "word")
-
-
 @inline
 def size(gate, x):
     """The number of elements of a plain operand; -1 of any other."""
     kind = type_of(x)
     if kind == ndarray_of(gate):
         number = number_of(dtype_of(x))
-        if number != user_num_of(gate) and not (0 <= number < 64 and NUMBERS >> number & 1):
+        if number != user_number(gate) and not (0 <= number < 64 and NUMBERS >> number & 1):
             return -1
         return product(gate, shape_of(x), ndim_of(x))
     scalar = gate + SCALARS
@@ -68,7 +70,7 @@ def output(gate, arguments, count, keywords):
 @inline
 def is_small(gate, x1, x2):
     """Whether the operands are plain and small."""
-    large, size1, size2 = large_of(gate), size(gate, x1), size(gate, x2)
+    large, size1, size2 = small_limit(gate), size(gate, x1), size(gate, x2)
     if not (0 <= size1 < large and 0 <= size2 < large):
         return False
     if size1 * size2 < large:

@@ -97,8 +97,8 @@ def _type(thing: object) -> int | None:
 
 def _heads() -> bool:
     names = ("out",)
-    head = Tuple.from_address(id(names))
-    right = _type(names) == id(tuple) and head.length == 1 and head.first == id(names[0])
+    line = Tuple.from_address(id(names))
+    right = _type(names) == id(tuple) and (line.length, line.first) == (1, id(names[0]))
     for x in (np.zeros((3, 0, 5), np.int8), np.zeros((), np.float64), np.zeros((7, 1), np.float16)[::2]):
         head, dtype = Array.from_address(id(x)), Dtype.from_address(id(x.dtype))
         right = right and _type(x) == id(np.ndarray) and (head.ndim, head.dtype) == (x.ndim, id(x.dtype))

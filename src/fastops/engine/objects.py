@@ -1,0 +1,63 @@
+# mypy: ignore-errors
+"""The memory of objects and the functions of the C-API, as machine code reads and calls them: intrinsics from addresses to words."""
+
+import llvmlite.ir as ir
+from numba import njit
+from numba.extending import intrinsic
+
+from ..kernels.primitives import INT32, WORD
+from .headers import Array, Dtype, Functions, Object, Tuple, Word
+from .vectorcall import Gate, Served
+
+word, void = ir.IntType(WORD.bitwidth), ir.VoidType()
+inline = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # nobody else calls it: compiled in half the time
+
+
+def field(structure, name):
+    """An intrinsic: that field of the structure at an address, as a word."""
+    offset, bits = getattr(structure, name).offset, 8 * getattr(structure, name).size
+
+    def generate(context, builder, signature, values):
+        place = builder.add(values[0], ir.Constant(word, offset))
+        return builder.sext(builder.load(builder.inttoptr(place, ir.IntType(bits).as_pointer())), word)
+
+    return intrinsic(lambda typing, place: (WORD(WORD), generate))
+
+
+def function(name, result, *parameters):
+    """An intrinsic: call that function, of those that a gate has, with words, for a word."""
+    offset = Gate.functions.offset + getattr(Functions, name).offset
+
+    def generate(context, builder, signature, values):
+        place = builder.inttoptr(builder.add(values[0], ir.Constant(word, offset)), word.as_pointer())
+        called = builder.inttoptr(builder.load(place), ir.FunctionType(result, parameters).as_pointer())
+        value = builder.call(called, [builder.trunc(x, kind) for x, kind in zip(values[1:], parameters, strict=True)])
+        return ir.Constant(word, 0) if result == void else builder.sext(value, word)
+
+    found = WORD(WORD, *[WORD] * len(parameters)), generate
+    return intrinsic((
+        lambda typing, gate: found,
+        lambda typing, gate, a: found,
+        lambda typing, gate, a, b: found,
+        lambda typing, gate, a, b, c: found,
+        lambda typing, gate, a, b, c, d: found,
+    )[len(parameters)])  # fmt: skip
+
+
+word_at, type_of, value_of = field(Word, "word"), field(Object, "type"), field(Object, "value")
+data_of, ndim_of, shape_of, dtype_of, flags_of = (field(Array, name) for name in ("data", "ndim", "shape", "dtype", "flags"))
+scalar_of, number_of = field(Dtype, "scalar"), field(Dtype, "num")
+length_of, first_of = field(Tuple, "length"), field(Tuple, "first")
+plain_of, other_of, small_limit, user_number, keyword_of = (field(Gate, name) for name in ("plain", "other", "large", "user_num", "out"))
+none_of, ndarray_of, int_of, float_of = (field(Gate, name) for name in ("none", "ndarray", "int", "float"))
+canonical, loop_of, limit_of, size_of = (field(Served, name) for name in ("dtype", "loop", "large", "size"))
+low, high, smallest, largest = (field(Served, name) for name in ("low", "high", "smallest", "largest"))
+
+vectorcall = function("PyObject_Vectorcall", word, word, word, word, word)
+as_integer = function("PyLong_AsLongLongAndOverflow", word, word, word)
+count_up, count_down = function("Py_IncRef", void, word), function("Py_DecRef", void, word)
+forget_error = function("PyErr_Clear", void)
+new_like = function("PyArray_NewLikeArray", word, word, INT32, word, INT32)
+pack = function("PyArray_Pack", INT32, word, word, word)
+product = function("PyArray_MultiplyList", word, word, INT32)
+same_list = function("PyArray_CompareLists", INT32, word, word, INT32)
