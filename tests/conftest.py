@@ -245,6 +245,7 @@ def in_python(large: int = 0) -> Iterator[None]:
     """No call of `large` elements or more goes past `Remainder.__call__`."""
     with pytest.MonkeyPatch.context() as patch:
         for operation, _ in OPERATIONS.values():
+            patch.setattr(operation, "_limit", lambda: None)
             patch.setattr(operation._gate, "large", large)
             for served in operation._gate.served:
                 patch.setattr(served, "large", min(large, served.large))

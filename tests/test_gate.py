@@ -1,7 +1,7 @@
 """Which way calls take: the loop at once, the real ufunc without Python, or Python. (What they give: test_mod_calls, and here at once.)"""
 
 import contextlib
-import functools
+import ctypes
 import gc
 import pickle
 import sys
@@ -75,10 +75,20 @@ def at_once(operation):
     assert not seen
 
 
-@functools.cache
+LIMITS = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def limits(compiled):
+    """Once it is known what starting threads costs."""
+    for name, (operation, _) in OPERATIONS.items():
+        operation(np.ones(2_000_000, np.int32), 7)
+        LIMITS[name] = operation._gate.served[np.dtype(np.int32).num].large
+
+
 def limit(f):
     """Elements from which arrays of int32 are no longer for the loop at once."""
-    return OPERATIONS[f.__name__][0]._gate.served[np.dtype(np.int32).num].large
+    return LIMITS[f.__name__]
 
 
 def reference(name, dtype):
@@ -391,9 +401,22 @@ def test_the_result_is_an_array_like_any_other(name):
 
 
 @each_operation
+def test_other_threads_run_meanwhile_if_it_takes_long(name, monkeypatch):
+    operation, released = OPERATIONS[name][0], []
+    release = ctypes.PYFUNCTYPE(ctypes.c_void_p)(lambda: released.append(1))  # gives null: nothing to take back
+    monkeypatch.setattr(operation._gate.functions, "PyEval_SaveThread", ctypes.cast(release, ctypes.c_void_p))
+    for n, times in ((9_999, 0), (10_000, 1)):
+        with at_once(operation):
+            operation(numbers(n), 3)
+        assert len(released) == times
+
+
+@each_operation
 @pytest.mark.parametrize("dtype", [DTYPES["int32"], DTYPES["float64"], BFLOAT16], ids=str)
-def test_several_threads(name, dtype):
-    """Each sees its own results and warnings."""
+@pytest.mark.parametrize("small", [10_000, 1], ids=["held", "released"])
+def test_several_threads(name, dtype, small, monkeypatch):
+    """Each sees its own results and warnings, whether the loop runs with the GIL held or without."""
+    monkeypatch.setattr(OPERATIONS[name][0]._gate, "large", small)
     operation, twin = OPERATIONS[name][0], reference(name, dtype)
     wrong, line, ready = [], threading.Barrier(4), threading.Lock()
 

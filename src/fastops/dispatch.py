@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import product
@@ -36,7 +37,6 @@ from .engine.operands import (
 )
 
 LARGE = 10_000  # elements from which a loop is worth compiling
-HELD = 100_000.0  # nanoseconds that the other threads of Python may be kept waiting
 
 
 @vectorcall.with_room
@@ -202,11 +202,12 @@ class Remainder:
         self._limit()
 
     def _limit(self) -> None:
-        """Calls are small enough for the loop, at once and with the GIL held, while threads do not pay and others need not wait."""
-        work = min(threads.least(), HELD)
-        for dtype in self._compiled.values() if self._gate else ():
+        """Calls are small enough for the loop at once while threads do not pay."""
+        if self._gate is None:
+            return
+        for dtype in list(self._compiled.values()):
             cost = max(real_ufuncs.cost(self.__name__, dtype, by_scalar) for by_scalar in (False, True))
-            vectorcall.limit(self._gate, dtype, int(work / cost))
+            vectorcall.limit(self._gate, dtype, int(min(threads.least() / cost, sys.maxsize)))
 
     # --- as a ufunc ---
     def reduce(self, *args: Any, **kwargs: Any) -> Any:

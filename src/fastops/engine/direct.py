@@ -38,11 +38,14 @@ from .objects import (
     number_of,
     pack,
     product,
+    release_gil,
     same_list,
     scalar_of,
     shape_of,
     size_of,
+    small_limit,
     smallest,
+    take_gil,
     type_of,
     value_of,
     word_at,
@@ -166,7 +169,11 @@ def direct(gate, x1, x2, out):
     else:
         return 0
     write_word(place, 16, data_of(out))
-    if run(loop_of(served), call):
+    thread = 0 if elements < small_limit(gate) else release_gil(gate)
+    raised = run(loop_of(served), call)
+    if thread != 0:
+        take_gil(gate, thread)
+    if raised:
         count_down(gate, out)
         return 0
     return out

@@ -59,7 +59,10 @@ class Dtype(ctypes.Structure):
     _fields_ = [("object", ctypes.c_byte * HEAD), ("scalar", ctypes.c_void_p), ("letters", ctypes.c_char * 4), ("num", ctypes.c_int)]
 
 
-_CPYTHON = ("PyObject_Vectorcall", "PyLong_AsLongLongAndOverflow", "Py_IncRef", "Py_DecRef", "PyErr_Clear")
+_CPYTHON = (
+    *("PyObject_Vectorcall", "PyLong_AsLongLongAndOverflow", "Py_IncRef", "Py_DecRef", "PyErr_Clear"),
+    *("PyEval_SaveThread", "PyEval_RestoreThread"),
+)
 # By their numbers in NumPy's table (numpy/__multiarray_api.h), part of the stable ABI.
 _NUMPY = {"PyArray_Pack": 65, "PyArray_MultiplyList": 158, "PyArray_CompareLists": 161, "PyArray_NewLikeArray": 277}
 
