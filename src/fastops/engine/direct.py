@@ -2,7 +2,8 @@
 """The plainest calls, as machine code: the inner loop is called on the arrays as they lie, without NumPy's machine.
 
 One array, or two of one shape, C-contiguous and of one dtype whose loop is compiled; the other operand may be a scalar. If a floating-point
-flag comes up the result is dropped and the call not done: the ufunc computes it once more, and warns or raises as NumPy does.
+flag comes up the result is dropped and the call not done: the ufunc computes it once more, and warns or raises as NumPy does. Loops of few
+elements keep the GIL, as NumPy's do.
 
 Objects come as addresses, borrowed.
 """
