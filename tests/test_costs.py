@@ -5,9 +5,10 @@ from math import inf
 
 import numpy as np
 import pytest
-from conftest import OPERATIONS, assert_same, each_dtype, each_operation
+from conftest import OPERATIONS, assert_same, each_dtype, each_operation, in_python
 
 from fastops import real_ufuncs
+from fastops.dispatch import LARGE
 from fastops.engine import costs, iteration, threads
 
 FLOAT64 = np.dtype("f8")
@@ -130,5 +131,21 @@ def test_the_cost_of_the_loop_decides(name, divisor, by_scalar, slow, set_start,
     costs_of_it = costs.Loop(other, cost) if by_scalar else costs.Loop(cost, other)
     monkeypatch.setitem(real_ufuncs._costs, (name, FLOAT64), costs_of_it)
     function, numpys = OPERATIONS[name]
-    assert_same(function(x, divisor), numpys(x, divisor))
+    with in_python(LARGE):
+        assert_same(function(x, divisor), numpys(x, divisor))
     assert len(driven) == slow
+
+
+@each_operation
+@each_dtype
+@pytest.mark.parametrize("start", [None, 5_000.0, 150_000.0])
+def test_the_native_entry_keeps_calls_while_threads_do_not_pay(name, dtype, start, set_start, monkeypatch):
+    set_start(start, 8)
+    operation = OPERATIONS[name][0]
+    for served in operation._gate.served:
+        monkeypatch.setattr(served, "large", 0)  # and as it was afterwards
+    operation._limit()
+    large = operation._gate.served[min(dtype.num, 24)].large
+    cost = max(real_ufuncs.cost(name, dtype, by_scalar) for by_scalar in (True, False))
+    assert not threads.worthwhile((large - 1) * cost)
+    assert threads.worthwhile((large + 1) * cost)

@@ -1,8 +1,9 @@
 """A native entry (`vectorcall`, PEP 590) for a callable object of Python, by the public C-API of CPython and ctypes.
 
 For small arrays a `__call__` in Python takes three times as long as the ufunc that it finds. So objects of a type made by `with_room` have
-room for the address of a C function, which CPython then calls instead: `gate.entry`, which runs the loop itself in the plainest calls, hands
-other plain small ones on to the ufunc, and the rest to `__call__`. Until `open_gate`, and wherever CPython or NumPy do not look as documented, `__call__` serves them all.
+room for the address of a C function, which CPython then calls instead: `gate.entry`, which runs the loop itself in the plainest calls,
+hands other plain small ones on to the ufunc, and the rest to `__call__`. Until `open_gate`, and wherever CPython or NumPy do not look as
+documented, `__call__` serves them all.
 """
 
 from __future__ import annotations
