@@ -1,8 +1,11 @@
 """What the compiler's wrapper makes of exceptions: its own are a reason to do without, those of others pass through."""
 
+import numpy as np
 import pytest
+from conftest import OPERATIONS, each_operation
 
-from fastops.engine import compiler
+from fastops import real_ufuncs
+from fastops.engine import capi, compiler
 
 
 class Late(Exception):
@@ -39,3 +42,13 @@ def test_compiling_is_not_entered_twice():
     with compiler.compiling(), pytest.raises(compiler.Unavailable, match=r"^$"), compiler.compiling():
         pass
     assert compiler.numba().__name__ == "numba"
+
+
+@each_operation
+@pytest.mark.parametrize("code", "bhilqBHILQefd")
+def test_every_type_of_c_has_the_loop(name, code):
+    """Whichever of two equal dtypes was met first: long is long long on some systems, and int on others."""
+    operation, dtype = OPERATIONS[name][0], np.dtype(code)
+    ufunc = getattr(real_ufuncs, name)
+    head = capi._UfuncHead.from_address(id(ufunc))
+    assert head.functions[ufunc.types.index(f"{code}{code}->{code}")] == operation.loop(dtype)

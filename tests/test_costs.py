@@ -67,7 +67,7 @@ def test_each_loop_is_measured_when_it_is_made(name, dtype):
 @each_dtype
 def test_the_measured_operands_raise_nothing(name, dtype):
     with np.errstate(all="raise"):
-        OPERATIONS[name][0](*(np.full(100, value, dtype) for value in costs.OPERANDS))
+        OPERATIONS[name][0](*costs.operands(dtype))
 
 
 def test_the_fastest_run_counts(set_clock):

@@ -188,7 +188,8 @@ class Remainder:
             compiler.warn_unavailable(str(reason))
             return 0
         if dtype.num not in self._compiled:
-            self._serve(np.dtype(dtype.type), loop)
+            for twin in real_ufuncs.twins(dtype):
+                self._serve(twin, loop)
         return loop
 
     def _serve(self, dtype: np.dtype[Any], loop: int) -> None:

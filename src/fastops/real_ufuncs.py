@@ -33,6 +33,12 @@ def is_served(dtype: np.dtype[Any]) -> bool:
     return dtype.num in capi.NUMBERS or is_bfloat16(dtype)
 
 
+def twins(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """The dtype itself, under each of NumPy's type numbers: long and long long are both int64 on Linux, int and long both int32 on
+    Windows."""
+    return [twin for code in "bhilqBHILQefd" if (twin := np.dtype(code)) == dtype] or [np.dtype(dtype.type)]
+
+
 def loop(name: str, dtype: np.dtype[Any]) -> int:
     """The address of the compiled inner loop of "remainder" or "fmod"; from now on the ufunc of that name runs it too.
 
@@ -59,7 +65,8 @@ def _compile(name: str, dtype: np.dtype[Any]) -> int:
         if not problem:
             ufunc = {"remainder": remainder, "fmod": fmod}[name]
             if dtype.num < 256:
-                capi.replace_loop(ufunc, dtype.num, address)
+                for twin in twins(dtype):
+                    capi.replace_loop(ufunc, twin.num, address)
             elif (name, dtype) not in _loops:
                 capi.register_loop(ufunc, dtype, address)
         _loops[name, dtype] = address

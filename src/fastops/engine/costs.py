@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BYTES = 8192  # of an operand: three of them fit in the first-level cache
-OPERANDS = 100, 7  # they raise no flag, and one step of any formula reduces them
 BOUNDS = 0.01, 100.0  # nanoseconds that an element may be measured to take
 ENOUGH = 1_000_000  # nanoseconds after which a measurement ends early
 
@@ -35,11 +34,17 @@ def best(run: Callable[[], object], runs: int) -> float:
     return float(min(times))
 
 
+def operands(dtype: np.dtype[Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Dividends and divisors that raise no flag, and that one step of any formula reduces. (They differ, for a processor may divide equal
+    ones faster.)"""
+    numbers = np.arange(BYTES // dtype.itemsize)
+    return (numbers * 37 % 101).astype(dtype), (numbers % 89 + 7).astype(dtype)
+
+
 def of_loop(loop: int, dtype: np.dtype[Any]) -> Loop:
     """What the inner loop at that address costs, array by array and by a scalar."""
     size, n = dtype.itemsize, BYTES // dtype.itemsize
-    dividends, divisors = (np.full(n, value, dtype) for value in OPERANDS)
-    arrays = dividends, divisors, np.empty(n, dtype)
+    arrays = *operands(dtype), np.empty(n, dtype)
     addresses = [x.__array_interface__["data"][0] for x in arrays]
     function = _Loop(loop)
 
