@@ -1,5 +1,6 @@
-"""What the compiler's wrapper makes of exceptions: its own are a reason to do without, those of others pass through."""
+"""What the compiler's wrapper makes of exceptions (its own are a reason to do without, those of others pass through), and of processors."""
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from conftest import OPERATIONS, each_operation
@@ -52,3 +53,19 @@ def test_every_type_of_c_has_the_loop(name, code):
     ufunc = getattr(real_ufuncs, name)
     head = capi._UfuncHead.from_address(id(ufunc))
     assert head.functions[ufunc.types.index(f"{code}{code}->{code}")] == operation.loop(dtype)
+
+
+@pytest.mark.parametrize("system", ["unknown-linux-gnu", "apple-darwin20", "pc-windows-msvc"])
+@pytest.mark.parametrize(("processor", "features"), [
+    ("x86_64 generic", set()),
+    ("x86_64 haswell", {"fused", "half"}),
+    ("x86_64 skylake-avx512", {"fused", "half", "wide"}),
+    ("aarch64 generic", {"fused", "half", "wide"}),
+])  # fmt: skip
+def test_features_on_every_system(system, processor, features, monkeypatch):
+    """Library functions have other names on some."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine, processor = processor.split()
+    monkeypatch.setattr(compiler, "target", lambda: (f"{machine}-{system}", processor, ""))
+    assert {name for name, there in compiler.features.__wrapped__().items() if there} == features

@@ -142,7 +142,7 @@ def features() -> dict[str, bool]:
 
     triple, processor, flags = target()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, features=flags)
-    substitute = re.compile(r"\bfma\b|__\w*[hs]f\w*2\b|__gnu_\w+_ieee|cvttsd2si")  # a library call, or one lane at a time
+    substitute = re.compile(r"\b_?fma\b|__\w*[hs]f\w*2\b|__gnu_\w+_ieee|cvttsd2si")  # a library call, or one lane at a time
     return {name: not substitute.search(machine.emit_assembly(llvm.parse_assembly(ir))) for name, ir in _PROBES.items()}
 
 
