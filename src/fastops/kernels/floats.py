@@ -81,11 +81,12 @@ def round_to_integer(q: Lane) -> Lane:
 class Reduction:
     """One step r -> r mod s of a remainder, on magnitudes, in single or double precision.
 
-    q is the integer nearest to r / s, a quotient with at most two roundings. For q below 2**(precision - 4) it is within 5/8 of r / s, so
-    |r - q*s| is at most 5/8 s; it is a multiple of the smaller unit of r and s, and hence a number of that precision: a fused multiply-add
-    gives it exactly. Without one, q is kept so small that q*s is exact by itself (short significands), or s is split in two whose products
-    with q are (double precision, q up to 2**24: then |r - q*high| is at most s/2 + s/4, a multiple of that unit too, and stays within 53
-    bits). A negative result is short by s: adding it gives r mod s, again such a number.
+    q is the integer nearest to r / s, a quotient with at most two roundings. For q below 2**(precision - 4), or below twice that with one
+    rounding (partial steps), it is within 5/8 of r / s, so |r - q*s| is at most 5/8 s; it is a multiple of the smaller unit of r and s, and
+    hence a number of that precision: a fused multiply-add gives it exactly. Without one, q is kept so small that q*s is exact by itself
+    (short significands), or s is split in two whose products with q are (double precision, q up to 2**24: then |r - q*high| is at most
+    s/2 + s/4, or below 2**52 units of a subnormal s, a multiple of that unit too, and stays within 53 bits). A negative result is short by
+    s: adding it gives r mod s, again such a number.
     """
 
     def __init__(self, number: ir.Type, significand: int, processor: Processor):

@@ -87,7 +87,7 @@ def to_float(x: Lane, number: ir.Type, processor: Processor, signed: bool) -> La
 
 
 def to_integer(q: Lane, bits: int, processor: Processor, signed: bool) -> Lane:
-    """An integer near q: towards zero; or, where 64 bits must be put together from two halves, the nearest if signed and else less than 1
+    """An integer near q: towards zero; or, where 64 bits must be put together from two halves, the nearest if signed and else at most 1
     below."""
     if bits < 64 or processor.wide:
         return q.to_integer(max(bits, 32), signed).low_bits(bits)

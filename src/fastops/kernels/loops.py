@@ -7,7 +7,8 @@ It is compiled once for each operation and dtype; the names that stand nowhere i
 Operands are read and results written where they lie if they are contiguous. Otherwise the loop goes in blocks: operands are gathered into,
 and results scattered from, blocks of the stack, so that one vector loop serves every pattern. One divisor for all elements (stride 0) has a
 loop of its own; one dividend is spread over a block. Where the output may overlap an operand in any other way than cell by cell (reduce,
-accumulate), elements are taken one at a time: each is read after the one before was written.
+accumulate), elements are taken one at a time: each is read after the one before was written. So are few elements, and those that lie far
+apart, where that is as fast.
 """
 
 from .primitives import overlaps, pointer, restore_flags, save_flags
