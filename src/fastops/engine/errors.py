@@ -1,9 +1,9 @@
 """From floating-point flags to NumPy's warnings and errors, at the line of the caller.
 
 NumPy's C code warns at the Python line that called it, which for a dispatcher in Python would be a line of fastops. (Calls that go past
-Python, by `engine.gate`, need nothing of this.) There are two ways out: run the
-ufunc under a `numpy.errstate` that only takes notes and report those under the caller's own (`note_taker`: fast, for plain operands), or
-run it in the caller's name (`as_caller`: for everything else).
+Python, by `engine.gate`, need nothing of this.) There are two ways out: run the ufunc under a `numpy.errstate` that only takes notes and
+report those under the caller's own (`note_taker`: fast, for plain operands), or run it in the caller's name (`as_caller`: for everything
+else).
 """
 
 from __future__ import annotations

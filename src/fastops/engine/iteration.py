@@ -22,7 +22,7 @@ LINE, CACHE = 64, 1 << 18  # bytes of a cache line, and of a second-level cache
 SHORT = 128  # elements of a row that is long enough for a call of the loop
 SHORTEST = 32  # shorter rows are left to NumPy's iterator, which gathers them in buffers, where tiles do not serve
 TILE, TILE_BYTES = 1 << 12, 1 << 13  # of short rows: elements, and bytes of an operand
-BUFFER = 1 << 15  # bytes that a thread has for a tile of an operand: `TILE` in kernels/driver.py
+BUFFER = 1 << 15  # bytes that a thread has for a tile of an operand, as in kernels/driver.py
 LEAST = 256  # elements of a tile that is worth its while
 WORTHWHILE = 20_000  # elements that save more by tiles than a plan costs
 

@@ -10,9 +10,9 @@ import llvmlite.ir as ir
 from numba import types
 
 from . import floats, integers
-from .elementwise import BYTES, INDEX, NOTES, Elementwise, as_function, as_intrinsic, copier, counted
+from .elementwise import INDEX, NOTES, Elementwise, as_function, as_intrinsic, copier, counted
 from .lanes import DOUBLE, INT16, Lane, Processor, smaller
-from .primitives import DIVIDE, INVALID, reader, scratch, writer
+from .primitives import BYTES, DIVIDE, INVALID, reader, scratch, writer
 
 UNLIMITED = 1 << 62
 FLOAT_BLOCK = 1024  # elements that are computed again together

@@ -133,7 +133,7 @@ def run_quietly(plan):
     """The floating-point flags that the loops raise; they leave no trace in the thread."""
     state = save_flags()
     restore_flags(state & ~np.uint32(ALL_FLAGS))
-    run_tasks(pointer(plan), plan)
+    run_tasks(pointer(plan), plan + TAKEN)
     raised = save_flags() & np.uint32(DIVIDE | INVALID)
     restore_flags(state)
     return raised

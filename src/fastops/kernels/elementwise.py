@@ -16,9 +16,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from .lanes import Lane
+from .primitives import BYTES
 
 INDEX = ir.IntType(types.intp.bitwidth)
-BYTES = ir.IntType(8).as_pointer()
 NOTES = ir.IntType(64)
 START = INDEX(0)
 

@@ -13,7 +13,7 @@ import llvmlite.ir as ir
 from numba import types
 from numba.extending import intrinsic
 
-INT8, INT16, INT32, INT64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+INT16, INT32, INT64 = (ir.IntType(bits) for bits in (16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 
 

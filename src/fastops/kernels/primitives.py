@@ -144,8 +144,7 @@ def overlaps(typing: Any, start: Any, step: Any, out: Any, out_step: Any, length
 
 # --- floating-point flags ---
 # `save_flags` gives the state of this thread, `restore_flags` puts a state back, with the bits INVALID or DIVIDE added where they were
-# earned. On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says, by its numbers on
-# Arm and on Windows.
+# earned. On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says, by its numbers on Arm and on Windows.
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 if not X86 and platform.machine().lower() not in ("arm64", "aarch64"):
     raise ImportError(f"fastops knows the floating-point flags of x86-64 and of 64-bit Arm, not of {platform.machine()}")
