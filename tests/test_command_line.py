@@ -129,6 +129,7 @@ def test_info_shows_what_it_promises():
         r"^processor +\S.*; Numba compiles for \S+$",
         r"^ +fused multiply-add: (used|not there)$",
         r"^ +half-precision conversions: (used|not there)$",
+        r"^ +64-bit integers to double precision in SIMD lanes: (used|not there)$",
         r"^threads +up to \d+, by the layer (tbb|omp|workqueue)$",
         r"^ +processors that this process may run on: \d+$",
         r"^ +quota of its control group: (none|\d+)$",

@@ -120,6 +120,7 @@ def rows_of_processor() -> Rows:
     yield "processor", f"{processor_name()}; Numba compiles for {compiler.target()[1]}"
     yield "", f"fused multiply-add: {'used' if features['fused'] else 'not there'}"
     yield "", f"half-precision conversions: {'used' if features['half'] else 'not there'}"
+    yield "", f"64-bit integers to double precision in SIMD lanes: {'used' if features['wide'] else 'not there'}"
 
 
 def rows_of_threads() -> Rows:
