@@ -442,6 +442,15 @@ def test_generic_processor_gives_the_same_bits():
         assert "True" not in "".join(generic[72:])
 
 
+def test_conversions_of_64_bits_either_way_give_the_same_bits(tmp_path):
+    """(Not told from each other by the cache, for one processor has one of them.)"""
+    code = DIGEST.format(tests=str(Path(__file__).resolve().parent))
+    other = "from fastops.engine import compiler\nhad = compiler.features()\ncompiler.features = lambda: {**had, 'wide': not had['wide']}\n"
+    host, flipped = run(code, timeout=300), run(other + code, timeout=300, NUMBA_CACHE_DIR=str(tmp_path))
+    assert host[:72] == flipped[:72]
+    assert host[72:] != flipped[72:]
+
+
 @unix
 @pytest.mark.parametrize("delay", [0.05, 0.15])
 def test_an_interrupt_while_numba_is_imported(delay):
