@@ -128,7 +128,7 @@ def test_the_cost_of_the_loop_decides(name, divisor, by_scalar, slow, set_start,
     x = np.linspace(-50, 50, 100_000).reshape(1000, 100)
     least = 2 * threads.WORTHWHILE * 20_000.0 / x.size
     cost, other = (1.01 * least, 0.99 * least) if slow else (0.99 * least, 1.01 * least)
-    costs_of_it = costs.Loop(other, cost) if by_scalar else costs.Loop(cost, other)
+    costs_of_it = costs.Cost(other, cost) if by_scalar else costs.Cost(cost, other)
     monkeypatch.setitem(real_ufuncs._costs, (name, FLOAT64), costs_of_it)
     function, numpys = OPERATIONS[name]
     with in_python(LARGE):

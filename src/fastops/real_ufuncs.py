@@ -20,7 +20,7 @@ except capi.UnexpectedNumpy as error:  # NumPy's own serve what the parallel dri
     problem = str(error)
 
 _loops: dict[tuple[str, np.dtype[Any]], int] = {}
-_costs: dict[tuple[str, np.dtype[Any]], costs.Loop] = {}
+_costs: dict[tuple[str, np.dtype[Any]], costs.Cost] = {}
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:

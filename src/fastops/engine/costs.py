@@ -16,7 +16,7 @@ ENOUGH = 1_000_000  # nanoseconds after which a measurement ends early
 _Loop = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 4)  # it keeps the GIL, so that no other Python thread is in the time
 
 
-class Loop(NamedTuple):
+class Cost(NamedTuple):
     """Nanoseconds that an element takes in an inner loop, with its operands in the cache."""
 
     by_array: float
@@ -41,7 +41,7 @@ def operands(dtype: np.dtype[Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
     return (numbers * 37 % 101).astype(dtype), (numbers % 89 + 7).astype(dtype)
 
 
-def of_loop(loop: int, dtype: np.dtype[Any]) -> Loop:
+def of_loop(loop: int, dtype: np.dtype[Any]) -> Cost:
     """What the inner loop at that address costs, array by array and by a scalar."""
     size, n = dtype.itemsize, BYTES // dtype.itemsize
     arrays = *operands(dtype), np.empty(n, dtype)
@@ -55,4 +55,4 @@ def of_loop(loop: int, dtype: np.dtype[Any]) -> Loop:
 
     call = time(0, size)
     low, high = BOUNDS
-    return Loop(*(min(max((time(n, step) - call) / n, low), high) for step in (size, 0)))
+    return Cost(*(min(max((time(n, step) - call) / n, low), high) for step in (size, 0)))

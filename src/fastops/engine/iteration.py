@@ -95,7 +95,7 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
 
 
 def may_have_tiles(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None) -> bool:
-    """Whether their plan may consist of tiles: told in a small part of the time that a plan takes."""
+    """Whether their plan may consist of tiles: told in a small part of the time that a plan takes, and never in error if not."""
     if getattr(x1, "ndim", 0) < 2 and getattr(x2, "ndim", 0) < 2:
         return False
     arrays = [x for x in (x1, x2, out) if isinstance(x, np.ndarray) and x.ndim]

@@ -11,7 +11,7 @@ from numba import types
 
 from . import floats, integers
 from .elementwise import INDEX, NOTES, Elementwise, as_function, as_intrinsic, copier, counted
-from .lanes import DOUBLE, INT16, Lane, Processor, smaller
+from .lanes import DOUBLE, INT16, Lane, Processor, minimum
 from .primitives import BYTES, DIVIDE, INVALID, reader, scratch, writer
 
 UNLIMITED = 1 << 62
@@ -76,7 +76,7 @@ def general_formula(signed: bool, floored: bool, processor: Processor, x: Lane, 
 
 
 def smallest_divisor(x: Lane, y: Lane, *rest: Lane) -> Lane:
-    return smaller(rest[-1], y)
+    return minimum(rest[-1], y)
 
 
 def zero_raises(way: Elementwise) -> Emit:

@@ -63,7 +63,8 @@ def advance(plan, position, places):
 def copy_tile(copy, call, source, source_row, source_step, target, target_row, target_step, rows, columns):
     """By the loop at the address `copy`, whose inner loop is to run along the source's memory, or else be long."""
     along_rows = rows >= 4 and 0 < abs(source_row) < abs(source_step)
-    swap = along_rows or (columns < rows and columns < (8 if source_step == target_step else 16))
+    few = 8 if source_step == target_step else 16  # columns, measured: as few are copied faster down the rows, with vectors not so few
+    swap = along_rows or (columns < rows and columns < few)
     write_word(call, 0, source)
     write_word(call, 8, target)
     write_word(call, 16, columns if swap else rows)
@@ -140,7 +141,7 @@ def run_quietly(plan):
 
 
 def drive_serially(plan, workers):
-    """Run the plan at that address on this thread."""
+    """Run the plan at that address on this thread (of `workers`, as the parallel one has them, there is one)."""
     return np.intp(run_quietly(plan))
 
 

@@ -25,8 +25,8 @@ from .lanes import (
     float_to_half,
     fused_multiply_add,
     half_to_float,
-    larger,
-    smaller,
+    maximum,
+    minimum,
     where,
 )
 
@@ -97,7 +97,7 @@ class Reduction:
 
     def residual(self, r: Lane, q: Lane, s: Lane) -> Lane:
         """r - q*s. (q is 0 for an infinite s: any finite one then does.)"""
-        s = smaller(s, s.constant(LARGEST[self.number]))
+        s = minimum(s, s.constant(LARGEST[self.number]))
         if self.fused:
             return fused_multiply_add(-q, s, r)
         if self.exact:
@@ -190,10 +190,10 @@ class Careful:
         normal; 2**k comes in two factors, for it may exceed a double."""
         normal = where(y < TINY, y * 2.0**54, y)
         k = biased_exponent(r) - (normal.as_bits() >> 52) - self.reduction.bits
-        k = larger(k, k.constant(OFFSET - 54))
+        k = maximum(k, k.constant(OFFSET - 54))
         half = k >> 1
         power = [((part - (OFFSET // 2 - 1023)) << 52).as_float(DOUBLE) for part in (half, k - half)]
-        return self.reduction.step(r, larger(y, normal * power[0] * power[1]))
+        return self.reduction.step(r, maximum(y, normal * power[0] * power[1]))
 
     def is_left(self, r: Lane, y: Lane) -> Lane:
         """Whether r mod y takes more steps."""

@@ -19,11 +19,11 @@ from .lanes import (
     Lane,
     Processor,
     absolute,
-    larger,
+    maximum,
     multiply_add,
     negated_where,
     saturating_double,
-    smaller,
+    minimum,
     where,
 )
 
@@ -31,12 +31,12 @@ SHRINK = {FLOAT: 1 - 2.0**-21, DOUBLE: 1 - 2.0**-50}  # more than all roundings 
 
 
 def divisor_magnitude(y: Lane, signed: bool) -> Lane:
-    return larger(absolute(y) if signed else y, y.constant(1))
+    return maximum(absolute(y) if signed else y, y.constant(1))
 
 
 def into_range(r: Lane, divisor: Lane) -> Lane:
     """r, in (-D, D) as a signed number, to [0, D): of r and r + D, read as unsigned, the smaller is the one that is not negative."""
-    return smaller(r, r + divisor)
+    return minimum(r, r + divisor)
 
 
 def signed_remainder(floored: bool, r: Lane, x: Lane, y: Lane, divisor: Lane) -> Lane:
@@ -54,7 +54,7 @@ def bit_by_bit(x: Lane, y: Lane, bits: int) -> Lane:
     for _ in range(bits - 1):
         multiples.append(saturating_double(multiples[-1]))
     for multiple in reversed(multiples):
-        x = smaller(x, x - multiple)
+        x = minimum(x, x - multiple)
     return x
 
 
@@ -63,7 +63,7 @@ def byte_remainder(x: Lane, y: Lane) -> Lane:
     y = divisor_magnitude(y, signed=False)
     r = bit_by_bit(x >> 1, y, 7)
     r = r + r + (x & 1)
-    return smaller(r, r - y)
+    return minimum(r, r - y)
 
 
 def signed_byte_remainder(floored: bool, x: Lane, y: Lane) -> Lane:
@@ -128,7 +128,7 @@ def from_below(x: Lane, divisor: Lane, processor: Processor) -> Lane:
     inverse = SHRINK[number] / to_float(divisor, number, processor, signed=False)
     for _ in range(1 if x.bits == 16 or (x.bits == 32 and not single) else 2):
         x = x - to_integer(to_float(x, number, processor, signed=False) * inverse, x.bits, processor, signed=False) * divisor
-    return smaller(x, x - divisor)
+    return minimum(x, x - divisor)
 
 
 def note_bits(signed: bool, x: Lane, y: Lane, notes: Lane) -> Lane:
@@ -142,21 +142,21 @@ def suit_doubles(signed: bool, notes: Lane) -> Lane:
     return notes < (1 << 52 if signed else 1 << 51)
 
 
-def exactly(x: Lane, signed: bool, processor: Processor) -> Lane:
+def to_double_exactly(x: Lane, signed: bool, processor: Processor) -> Lane:
     """The number of an integer from -2**51 to 2**51 - 1."""
     return x.to_float(DOUBLE, signed) if processor.wide else (x + MAGIC_BITS[DOUBLE]).as_float(DOUBLE) - MAGIC[DOUBLE]
 
 
 def prepare_in_doubles(signed: bool, processor: Processor, y: Lane) -> tuple[Lane, Lane]:
     """The divisor, and its reciprocal."""
-    return y, 1.0 / exactly(where(y == 0, y.constant(1), y), signed, processor)
+    return y, 1.0 / to_double_exactly(where(y == 0, y.constant(1), y), signed, processor)
 
 
 def in_doubles(floored: bool, signed: bool, processor: Processor, x: Lane, y: Lane, inverse: Lane | None = None) -> Lane:
     """The remainder of 64-bit integers from -2**51 to 2**51 - 1. The quotient (by 1 exact, else below 2**50 and with two roundings at most)
     is within 1/4 of x / y, and so 3/4 when it is rounded to an integer. Its product with y is an integer below 2**52, which a double holds,
     and |r| < |y|. Then signs as in `signed_remainder`."""
-    x, y = exactly(x, signed, processor), exactly(where(y == 0, y.constant(1), y), signed, processor)
+    x, y = to_double_exactly(x, signed, processor), to_double_exactly(where(y == 0, y.constant(1), y), signed, processor)
     quotient = x / y if inverse is None else x * inverse
     q = (quotient + MAGIC[DOUBLE]) - MAGIC[DOUBLE]
     sign = (y if floored else x).as_bits() & (1 << 63)
@@ -183,7 +183,7 @@ def by_multiplier(x: Lane, divisor: Lane, multiplier: Lane) -> Lane:
     """x mod D of unsigned integers. D * multiplier is above 2**bits - D - 1, so x * multiplier / 2**bits is too small by less than 1, and
     its floor by at most 1: x - q * D is in [0, 2 * D)."""
     r = x - high_product(x, multiplier) * divisor
-    return smaller(r, r - divisor)
+    return minimum(r, r - divisor)
 
 
 def rounded_product(x: Lane, y: Lane) -> Lane:

@@ -136,11 +136,11 @@ def where(condition: Lane, x: Lane, y: Any) -> Lane:
     return Lane(x.builder, x.builder.select(condition.value, x.value, x.constant(y).value))
 
 
-def smaller(x: Lane, y: Lane) -> Lane:
+def minimum(x: Lane, y: Lane) -> Lane:
     return where(x < y, x, y)
 
 
-def larger(x: Lane, y: Lane) -> Lane:
+def maximum(x: Lane, y: Lane) -> Lane:
     return where(x < y, y, x)
 
 
