@@ -20,10 +20,10 @@ from .lanes import (
     Processor,
     absolute,
     maximum,
+    minimum,
     multiply_add,
     negated_where,
     saturating_double,
-    minimum,
     where,
 )
 
