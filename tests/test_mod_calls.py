@@ -2,6 +2,7 @@
 
 import array
 import contextlib
+import contextvars
 import copy
 import datetime
 import decimal
@@ -9,11 +10,13 @@ import doctest
 import enum
 import fractions
 import functools
+import gc
 import inspect
 import pickle
 import re
 import threading
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import dask.array
@@ -993,3 +996,22 @@ def test_the_examples_of_the_docstrings(function):
     example = doctest.DocTestParser().get_doctest(function.__doc__, {}, "docstring", None, None)
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_a_context_is_not_kept_alive():
+    """That of the caller who came first, with all that its variables hold."""
+    variable = contextvars.ContextVar("variable")
+
+    class Request:
+        pass
+
+    def call():
+        request = Request()
+        variable.set(request)
+        with in_python():
+            fastops.mod(np.ones(100), np.ones(100))
+        return weakref.ref(request)
+
+    reference = contextvars.copy_context().run(call)
+    gc.collect()
+    assert reference() is None

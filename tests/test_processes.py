@@ -317,6 +317,89 @@ with ThreadPoolExecutor(4) as pool:
     assert run(code, timeout=90, **layer_of(layer)) == ["True"] * 5
 
 
+def test_warmup_without_the_chosen_layer_makes_the_loops():
+    code = """
+        import warnings; warnings.simplefilter("ignore")  # that threads cannot be launched
+        import numpy as np, fastops
+        from fastops.engine import compiler
+        fastops.warmup("float64")
+        print(*sorted(made.name for made in compiler.compiled()))
+    """
+    copies = [f"copy_{size}" for size in (1, 2, 4, 8)]
+    made = sorted([*copies, "drive_serially", ENTRY, "fmod_float64", "remainder_float64", "scatter_div_float64"])
+    assert run(dedent(code), NUMBA_THREADING_LAYER="bogus") == made
+
+
+def test_threads_with_small_stacks():
+    """A tiled call, a parallel one and a small one, with quotients that take many steps, in a thread that has 128 KB."""
+    code = (
+        LARGE_CALLS
+        + """
+import threading
+huge = np.full((300, 200), 1e300)
+def calls():
+    for a in (huge.T, np.full(300_000, 1e300), np.full(600, 1e300)):
+        b = np.full(a.shape, 1e-300)
+        print(np.array_equal(fastops.mod(a, b), np.mod(a, b)), np.array_equal(fastops.mod(a, 1e-300), np.mod(a, 1e-300)))
+fastops.warmup("float64")
+calls()
+threading.stack_size(128 * 1024)
+thread = threading.Thread(target=calls)
+thread.start()
+thread.join()
+print(len(driven) >= 4)
+"""
+    )
+    assert run(code) == ["True"] * 13
+
+
+# What -ffast-math leaves a thread with, and two other directions of rounding: control bits of the processor.
+CONTROLS = {"flush to zero": (0x8040, 1 << 24), "downwards": (0x2000, 2 << 22), "upwards": (0x4000, 1 << 22)}
+
+
+@pytest.mark.parametrize("bits", CONTROLS.values(), ids=CONTROLS)
+def test_the_arithmetic_of_the_thread_does_not_matter(bits):
+    """Nor is it changed. (The reference is computed before.)"""
+    code = f"""
+        import sys
+        import numpy as np
+        from numba import njit
+        sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
+        import conftest, fastops
+        from fastops.kernels import primitives
+        bits = {bits}[not primitives.X86]
+
+        @njit
+        def control(bits):
+            if primitives.X86:
+                state = primitives.save_flags()
+                primitives.restore_flags(np.uint32(primitives.DEFAULT | bits))
+                return np.int64(state) & 0xFFC0
+            before = primitives.default_control()
+            primitives.restore_control(bits)
+            return before
+
+        np.seterr(all="ignore")
+        fastops.warmup()
+        right = []
+        for dtype in conftest.DTYPES.values():
+            x, y = conftest.random_bits(dtype, 3_000, 1), conftest.random_bits(dtype, 3_000, 2)
+            if dtype not in conftest.INTEGERS.values():
+                x[:1_000] = np.arange(1_000, dtype=conftest.word(dtype)).view(dtype)  # subnormal numbers
+                y[:1_000] = x[3]
+            for name, (ours, _) in conftest.OPERATIONS.items():
+                want, by_scalar = conftest.oracle(name, x, y), conftest.oracle(name, x, y[7:8])
+                before = control(bits)
+                got, got_by_scalar, ufuncs = ours(x, y), ours(x, y[7]), ours(x[::-1], y[::-1])[::-1]
+                after = control(0)
+                for result, expected in ((got, want), (got_by_scalar, by_scalar), (ufuncs, want)):
+                    conftest.assert_same_bits(result, expected)
+                right.append(after == before | bits)
+        print(all(right), len(right))
+    """
+    assert run(dedent(code)) == ["True", "24"]
+
+
 def test_a_layer_that_is_not_there_gives_right_results():
     for layer in ("tbb", "nonsense"):
         code = (

@@ -35,14 +35,14 @@ def note_taker() -> tuple[Callable[..., Any], _Notes]:
     """A function that runs another in a context where NumPy's floating-point errors are only noted, and its notes. Afterwards the caller
     reports and clears the notes and puts the pair back into `idle`.
 
-    What runs there sees the context variables of another time: it must not be Python code of others.
+    What runs there does not see the caller's context variables: it must not be Python code of others.
     """
     try:
         return idle.pop()
     except IndexError:
-        notes = _Notes()
-        with np.errstate(all="log", call=notes):
-            return contextvars.copy_context().run, notes
+        notes, context = _Notes(), contextvars.Context()  # an empty context keeps nothing of the caller's alive
+        context.run(np.errstate(all="log", call=notes).__enter__)
+        return context.run, notes
 
 
 def noted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Sequence[str]]:

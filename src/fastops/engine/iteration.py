@@ -22,7 +22,7 @@ LINE, CACHE = 64, 1 << 18  # bytes of a cache line, and of a second-level cache
 SHORT = 128  # elements of a row that is long enough for a call of the loop
 SHORTEST = 32  # shorter rows are left to NumPy's iterator, which gathers them in buffers, where tiles do not serve
 TILE, TILE_BYTES = 1 << 12, 1 << 13  # of short rows: elements, and bytes of an operand
-BUFFER = 1 << 15  # bytes that a thread has for a tile of an operand, as in kernels/driver.py
+BUFFER = 1 << 15  # bytes that a thread has for a tile of an operand
 LEAST = 256  # elements of a tile that is worth its while
 WORTHWHILE = 20_000  # elements that save more by tiles than a plan costs
 
@@ -175,7 +175,7 @@ def _same_cells(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     return x.shape == y.shape and x.strides == y.strides and x.ctypes.data == y.ctypes.data
 
 
-def _words(plan: Plan, loop: int, copy: int) -> list[int]:
+def _words(plan: Plan, loop: int, copy: int, buffers: int) -> list[int]:
     """The plan as the words that `kernels.driver` reads; the first counts the tasks taken. Tasks are groups of tiles, or segments of long
     rows, and begin on cache lines."""
     (rows, columns), (height, width), size = plan.matrix, plan.tile, plan.out.dtype.itemsize
@@ -187,7 +187,7 @@ def _words(plan: Plan, loop: int, copy: int) -> list[int]:
         per_task = -(-per_task // line) * line
     shape = [*plan.shape, -(-(columns + margin) // width), -(-rows // height)]
     strides = [[*stride, width * step, height * row] for stride, step, row in zip(plan.strides, plan.steps, plan.row_strides, strict=True)]
-    return [0, loop, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape),
+    return [0, loop, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape), buffers, BUFFER,
             *plan.addresses, *plan.row_strides, *plan.steps, *plan.buffered, *shape, *strides[0], *strides[1], *strides[2]]  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def copier(size: int) -> int:
 
 def warm_up() -> None:
     """Compile, or load, all that `drive` may need beside the loop."""
-    for parallel in (False, True):
+    for parallel in (False, True) if threads.launch() else (False,):
         driver(parallel)
     for size in (1, 2, 4, 8):
         copier(size)
@@ -239,5 +239,6 @@ def _drive_nothing(workers: int) -> None:
 
 def _run(plan: Plan, loop: int, workers: int) -> int:
     copy = copier(plan.out.itemsize) if any(plan.buffered) else 0
-    words = np.array(_words(plan, loop, copy), np.intp)
+    buffers = np.empty(3 * BUFFER * workers if copy else 0, np.uint8)  # not on the threads' stacks, which may be small
+    words = np.array(_words(plan, loop, copy, buffers.__array_interface__["data"][0]), np.intp)
     return int(driver(workers > 1)(words.__array_interface__["data"][0], workers))

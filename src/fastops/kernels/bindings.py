@@ -15,7 +15,7 @@ from .lanes import DOUBLE, INT16, Lane, Processor, minimum
 from .primitives import BYTES, DIVIDE, INVALID, reader, scratch, writer
 
 UNLIMITED = 1 << 62
-FLOAT_BLOCK = 1024  # elements that are computed again together
+FLOAT_BLOCK = 512  # elements that are computed again together
 Emit = Callable[[ir.IRBuilder, Sequence[ir.Value], ir.Value], Lane]  # at the builder's place, for operands and a number of elements
 
 

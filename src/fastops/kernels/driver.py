@@ -19,13 +19,12 @@ from .primitives import (
     write_word,
 )
 
-BUFFER = 1 << 15  # bytes, as in engine/iteration.py
-call_memory, copy_memory, position_memory, place_memory, buffers = (scratch(n) for n in (8 * 7, 8 * 8, 8 * 64, 8 * 3, 3 * BUFFER))
+call_memory, copy_memory, position_memory, place_memory = (scratch(8 * words) for words in (7, 8, 64, 3))
 inlined = njit(forceinline=True, error_model="numpy")
 
 # The words of a plan, as `iteration._words` lays them down. The last two axes of the shape count the tiles of a matrix, across and down.
-TAKEN, LOOP, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES = (8 * k for k in range(12))
-ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(12, 25, 3))
+TAKEN, LOOP, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES, BUFFERS, BUFFER = (8 * k for k in range(14))
+ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(14, 27, 3))
 
 
 @inlined
@@ -93,7 +92,7 @@ def run_tile(plan, position, places, call, copy_call, buffer, filled):
         row_stride, step = read_word(plan, ROW_STRIDES + 8 * k), read_word(plan, STEPS + 8 * k)
         place = read_word(places, 8 * k) + first * step
         if read_word(plan, BUFFERED + 8 * k):
-            target = buffer + k * BUFFER
+            target = buffer + k * read_word(plan, BUFFER)
             if k < 2 and not (whole and read_word(filled, 8 * k) == place):
                 copy_tile(copy, copy_call, place, row_stride, step, target, width * size, size, height, width)
                 write_word(filled, 8 * k, place if whole else 0)
@@ -109,15 +108,26 @@ def run_tile(plan, position, places, call, copy_call, buffer, filled):
             write_word(call, 8 * k, read_word(call, 8 * k) + stride)
     if read_word(plan, BUFFERED + 16):
         row_stride, step = read_word(plan, ROW_STRIDES + 16), read_word(plan, STEPS + 16)
-        copy_tile(copy, copy_call, buffer + 2 * BUFFER, width * size, size, read_word(places, 16), row_stride, step, height, width)
+        copy_tile(
+            copy,
+            copy_call,
+            buffer + 2 * read_word(plan, BUFFER),
+            width * size,
+            size,
+            read_word(places, 16),
+            row_stride,
+            step,
+            height,
+            width,
+        )
 
 
 @inlined
-def run_tasks(plan, counter):
+def run_tasks(plan, counter, worker):
     """Take tasks, which are as many tiles, until none is left."""
     per_task, tiles = read_word(plan, PER_TASK), read_word(plan, TILES)
     position, places, call, copy_call = position_memory(), place_memory(), call_memory(), copy_memory()
-    buffer, filled = address(buffers()), place_memory()
+    buffer, filled = read_word(plan, BUFFERS) + 3 * worker * read_word(plan, BUFFER), place_memory()
     write_word(filled, 0, 0)
     write_word(filled, 8, 0)
     tile = take_next(counter) * per_task
@@ -130,11 +140,11 @@ def run_tasks(plan, counter):
 
 
 @inlined
-def run_quietly(plan):
+def run_quietly(plan, worker):
     """The floating-point flags that the loops raise; they leave no trace in the thread."""
     state = save_flags()
     restore_flags(state & ~np.uint32(ALL_FLAGS))
-    run_tasks(pointer(plan), plan + TAKEN)
+    run_tasks(pointer(plan), plan + TAKEN, worker)
     raised = save_flags() & np.uint32(DIVIDE | INVALID)
     restore_flags(state)
     return raised
@@ -142,7 +152,7 @@ def run_quietly(plan):
 
 def drive_serially(plan, workers):
     """Run the plan at that address on this thread (of `workers`, as the parallel one has them, there is one)."""
-    return np.intp(run_quietly(plan))
+    return np.intp(run_quietly(plan, 0))
 
 
 def drive_in_parallel(plan, workers):
@@ -150,7 +160,7 @@ def drive_in_parallel(plan, workers):
     than the task it has; the loops' floating-point flags are collected for the caller."""
     raised = np.zeros(workers, np.uint32)
     for worker in prange(workers):
-        raised[worker] = run_quietly(plan)
+        raised[worker] = run_quietly(plan, worker)
     flags = 0
     for worker in range(workers):
         flags |= np.intp(raised[worker])

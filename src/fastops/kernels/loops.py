@@ -11,12 +11,12 @@ accumulate), elements are taken one at a time: each is read after the one before
 apart, where that is as fast.
 """
 
-from .primitives import overlaps, pointer, restore_flags, save_flags
+from .primitives import default_control, overlaps, pointer, restore_control, restore_flags, save_flags
 
 
 def inner_loop(args, dims, steps, data):
     n, (a, b, out), (step_a, step_b, step_out) = dims[0], (args[0], args[1], args[2]), (steps[0], steps[1], steps[2])
-    state = save_flags()
+    state, control = save_flags(), default_control()
     raised = 0
     results = scratch()
     one_by_one = n <= FEW or step_a >= FAR or -step_a >= FAR or step_b >= FAR or -step_b >= FAR
@@ -24,6 +24,7 @@ def inner_loop(args, dims, steps, data):
         for i in range(n):
             raised |= single(pointer(a + i * step_a), pointer(b + i * step_b), results, 1)
             write(pointer(out), i * step_out, read(results, 0))
+        restore_control(control)
         restore_flags(state | (FLAG if raised else 0))
         return
     block_a, block_b = scratch(), scratch()
@@ -51,4 +52,5 @@ def inner_loop(args, dims, steps, data):
         if not direct:
             copy(results, SIZE, pointer(out + first * step_out), step_out, m)
         first += m
+    restore_control(control)
     restore_flags(state | (FLAG if raised else 0))

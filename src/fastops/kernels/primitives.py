@@ -14,7 +14,7 @@ from numba.extending import intrinsic, register_jitable
 
 WORD = types.intp
 BYTES = ir.IntType(8).as_pointer()
-INT32 = ir.IntType(32)
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
 # --- typed memory ---
 
@@ -152,6 +152,10 @@ _WINDOWS = sys.platform == "win32"
 INVALID, DIVIDE, ALL_FLAGS = (0x01, 0x04, 0x3D) if X86 else (0x10, 0x08, 0x1F) if _WINDOWS else (0x01, 0x02, 0x1F)
 OVERFLOW, UNDERFLOW = (0x08, 0x10) if X86 else (0x04, 0x02) if _WINDOWS else (0x04, 0x08)
 
+DEFAULT = 0x1F80 if X86 else 0  # of the control bits: to the nearest, ties to even; subnormal numbers are numbers; no traps
+# A library that was linked with -ffast-math may have left the thread with others: a loop puts them back by `default_control`, and at its
+# end calls `restore_control` with what that gave. (On x86 they are part of the state, and `restore_flags` does it.)
+
 if X86:
 
     def _register_call(builder: ir.IRBuilder, name: str, slot: ir.Value) -> None:
@@ -177,7 +181,43 @@ if X86:
 
         return types.none(types.uint32), generate
 
+    @intrinsic
+    def default_control(typing: Any) -> Any:
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+            slot = cgutils.alloca_once(builder, INT32)
+            builder.store(INT32(DEFAULT), slot)
+            _register_call(builder, "llvm.x86.sse.ldmxcsr", slot)
+            return INT64(0)
+
+        return types.int64(), generate
+
+    @register_jitable
+    def restore_control(control: int) -> None:
+        pass
+
 else:
+    _CONTROL = "llvm.aarch64.{}.fpcr"
+
+    @intrinsic
+    def default_control(typing: Any) -> Any:
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+            get = cgutils.get_or_insert_function(builder.module, ir.FunctionType(INT64, []), _CONTROL.format("get"))
+            put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [INT64]), _CONTROL.format("set"))
+            before = builder.call(get, [])
+            builder.call(put, [INT64(DEFAULT)])
+            return before
+
+        return types.int64(), generate
+
+    @intrinsic
+    def restore_control(typing: Any, control: Any) -> Any:
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+            put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [INT64]), _CONTROL.format("set"))
+            builder.call(put, [values[0]])
+            return context.get_dummy_value()
+
+        return types.none(types.int64), generate
+
     _test = types.ExternalFunction("fetestexcept", types.int32(types.int32))
     _clear = types.ExternalFunction("feclearexcept", types.int32(types.int32))
     _raise = types.ExternalFunction("feraiseexcept", types.int32(types.int32))

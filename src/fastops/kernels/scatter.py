@@ -27,7 +27,20 @@ from .lanes import (
     operation,
     where,
 )
-from .primitives import ALL_FLAGS, DIVIDE, INVALID, OVERFLOW, UNDERFLOW, pointer, reader, restore_flags, save_flags, writer
+from .primitives import (
+    ALL_FLAGS,
+    DIVIDE,
+    INVALID,
+    OVERFLOW,
+    UNDERFLOW,
+    default_control,
+    pointer,
+    reader,
+    restore_control,
+    restore_flags,
+    save_flags,
+    writer,
+)
 
 INDEX_OUTSIDE, ZERO_DIVISOR = -1, -2  # what the template returns instead of flags when it refuses to begin
 RAISED_DIVIDE, RAISED_OVERFLOW, RAISED_UNDERFLOW, RAISED_INVALID = 1, 2, 4, 8  # its flags: NumPy's numbers, on every processor
@@ -73,8 +86,8 @@ def divide_rows(words):
         if zeros:
             return ZERO_DIVISOR
 
-    state = save_flags()
-    restore_flags(state & ~numpy.uint32(ALL_FLAGS))
+    state, control = save_flags(), default_control()
+    restore_flags(save_flags() & ~numpy.uint32(ALL_FLAGS))
     notes = numpy.uint32(0)
     if runs == 1 and length == 1:
         a, b = pointer(x + words[HEAD]), pointer(u + words[HEAD + 1])
@@ -100,6 +113,7 @@ def divide_rows(words):
                         write(a, j * step_x, rounded(q))
                         notes = note(q, notes)
     flags = save_flags()
+    restore_control(control)
     restore_flags(state)
     raised = numpy.intp(notes)
     if not INTEGER:  # conversions of integers may raise false ones
