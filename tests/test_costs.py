@@ -34,6 +34,7 @@ def set_start(monkeypatch):
 
     def set_start(nanoseconds, limit):
         monkeypatch.setattr(threads, "_start", nanoseconds)
+        monkeypatch.setattr(threads, "_measured", 0 if nanoseconds is None else threads.MEASUREMENTS)
         monkeypatch.setattr(threads, "limit", lambda: limit)
 
     return set_start
@@ -87,13 +88,23 @@ def test_no_clock_leads_astray(steps, set_clock, set_start):
     assert threads.worthwhile(2 * threads.WORTHWHILE * threads.SLOWEST)
 
 
-def test_the_start_is_measured_in_the_first_parallel_call(set_start, driven):
+def test_the_start_is_measured_in_the_first_parallel_calls(set_start, driven):
     set_start(None, 2)
-    x = np.full(1_000_000, 7.5)
-    OPERATIONS["fmod"][0](x, x, out=x)
-    assert len(driven) == 1
-    assert threads.start_is_known()
-    assert not x.any()
+    x, known = np.full(4_000_000, 7.5), []
+    rest = np.ones_like(x)
+    for _ in range(threads.MEASUREMENTS + 1):
+        known.append(threads.start_is_known())
+        OPERATIONS["fmod"][0](x, x, out=rest)
+    assert known == [False] * threads.MEASUREMENTS + [True]
+    assert len(driven) == len(known)
+    assert not rest.any()
+
+
+def test_the_least_measurement_of_the_start_counts(set_start):
+    set_start(None, 2)
+    for nanoseconds in (60_000, 30_000, 90_000):
+        threads.learn_start(nanoseconds)
+    assert threads._share() == threads.WORTHWHILE * 30_000
 
 
 # --- the rule -----------------------------------------------------------------------------------------------------------------------------

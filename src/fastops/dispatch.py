@@ -122,11 +122,13 @@ class Remainder:
                 plan = iteration.plan(x1, x2, out, dtype) if workers > 1 or tiled else None
                 if plan is None or (workers < 2 and plan.tile[0] == 1):
                     return None
+                known = threads.start_is_known()
                 raised = iteration.drive(plan, loop, workers)
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return None
-        self._limit()  # what starting threads costs may be known now
+        if not known:  # but better now
+            self._limit()
         if raised:
             errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
         return plan.out

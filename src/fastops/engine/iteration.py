@@ -17,7 +17,7 @@ import numpy as np
 
 from . import compiler, costs, threads
 
-CHUNK = 1 << 14  # elements that a thread takes at a time, about: some 10 microseconds of work, and within the second-level cache
+CHUNK = 1 << 14  # elements that a thread takes at a time, about: a few microseconds of work, and within the second-level cache
 LINE, CACHE = 64, 1 << 18  # bytes of a cache line, and of a second-level cache
 SHORT = 128  # elements of a row that is long enough for a call of the loop
 SHORTEST = 32  # shorter rows are left to NumPy's iterator, which gathers them in buffers, where tiles do not serve
@@ -56,6 +56,8 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
     if a is None or b is None or not (out is None or _is_simple_output(out, a, b)):
         return None
     arrays = [x for x in (a, b) if x.ndim]
+    if arrays and all(x.flags.c_contiguous and x.shape == arrays[0].shape for x in (*arrays, *(() if out is None else (out,)))):
+        return _line(a, b, np.empty(arrays[0].shape, dtype) if out is None else out)
     if out is None and all(x.flags.fnc and x.shape == arrays[0].shape for x in arrays):
         out = np.empty(arrays[0].shape, dtype, order="F")  # as the ufunc; the iterator gives other strides to axes of one element
     try:
@@ -66,7 +68,7 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
     shape, strides = views[2].shape, [view.strides for view in views]
     *others, inner = range(len(shape))
     columns, axis = shape[inner], _row_axis(shape, strides, dtype.itemsize)
-    rows, tile = 1, (1, min(columns, CHUNK))
+    rows, tile = 1, (1, _segment(columns))
     if axis is not None:
         rows, tile = shape[axis], _tile(shape[axis], columns, dtype.itemsize)
         if tile[0] * tile[1] < LEAST:
@@ -92,6 +94,21 @@ def plan(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None, dtype: np.dtype[Any
         by_row,
         [tile[0] > 1 and (0 < abs(row) < abs(step) if by_row else row != step * columns) for row, step in pairs],
     )
+
+
+def _line(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> Plan | None:
+    """The plan for operands that lie in memory as the output does, or are one element: without an iterator, which takes longer."""
+    if out.size < SHORTEST:
+        return None
+    addresses = [x.__array_interface__["data"][0] for x in (a, b, out)]
+    steps = [x.itemsize if x.ndim else 0 for x in (a, b, out)]
+    return Plan(out, (a, b), addresses, [], [[], [], []], (1, out.size), [0, 0, 0], steps, (1, _segment(out.size)), True, [False] * 3)
+
+
+def _segment(columns: int) -> int:
+    """Of a long row, the elements that a thread takes at a time: the longer the better for memory, but enough for all threads to end at
+    about the same time, and whole cache lines."""
+    return min(columns, min(max(columns // 32, CHUNK // 4), 4 * CHUNK) // LINE * LINE or LINE)
 
 
 def may_have_tiles(x1: Any, x2: Any, out: np.ndarray[Any, Any] | None) -> bool:
@@ -164,6 +181,8 @@ def _is_simple_output(out: np.ndarray[Any, Any], *operands: np.ndarray[Any, Any]
 
 def cells_apart(x: np.ndarray[Any, Any]) -> bool:
     """Whether each axis steps over all that the shorter strides span, so that no two elements share memory."""
+    if x.flags.c_contiguous:
+        return True
     extent, apart = x.itemsize, True
     for stride, length in sorted((abs(stride), length) for stride, length in zip(x.strides, x.shape, strict=True) if length > 1):
         apart &= stride >= extent

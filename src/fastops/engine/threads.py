@@ -18,7 +18,9 @@ WORTHWHILE = 4.0  # times what starting threads costs: the work from which each 
 USUAL = 20_000.0  # nanoseconds that it costs, until it is measured
 QUICKEST, SLOWEST = 5_000.0, 150_000.0  # and the bounds of what a measurement is believed, which may be made in a busy moment
 
+MEASUREMENTS = 3  # of the start, each in a call of its own: the least counts
 _start: float | None = None  # nanoseconds that starting threads costs a call, as measured
+_measured = 0  # times
 _layer: str | None = None  # what was launched; "" if nothing could be
 _inherited = False  # Numba's threads were launched, by whomever, before this process was forked
 _callers: set[int] = set()  # the Python threads that have run a team
@@ -115,13 +117,15 @@ def limit() -> int:
 
 
 def start_is_known() -> bool:
-    return _start is not None
+    return _measured >= MEASUREMENTS
 
 
 def learn_start(nanoseconds: float) -> None:
     """What starting threads costs a call, as measured."""
-    global _start
-    _start = min(max(nanoseconds, QUICKEST), SLOWEST)
+    global _start, _measured
+    believed = min(max(nanoseconds, QUICKEST), SLOWEST)
+    _start = believed if _start is None else min(_start, believed)
+    _measured += 1
 
 
 def _share() -> float:
