@@ -18,7 +18,7 @@ WORTHWHILE = 4.0  # times what starting threads costs: the work from which each 
 USUAL = 20_000.0  # nanoseconds that it costs, until it is measured
 QUICKEST, SLOWEST = 5_000.0, 150_000.0  # and the bounds of what a measurement is believed, which may be made in a busy moment
 
-MEASUREMENTS = 3  # of the start, each in a call of its own: the least counts
+MEASUREMENTS = 3  # of the start, each in a call of its own: the least counts, when there are so many
 _start: float | None = None  # nanoseconds that starting threads costs a call, as measured
 _measured = 0  # times
 _layer: str | None = None  # what was launched; "" if nothing could be
@@ -130,7 +130,7 @@ def learn_start(nanoseconds: float) -> None:
 
 def _share() -> float:
     """Nanoseconds of work that a thread must have."""
-    return WORTHWHILE * (USUAL if _start is None else _start)
+    return WORTHWHILE * (_start if _start is not None and start_is_known() else USUAL)
 
 
 def least() -> float:
