@@ -101,6 +101,31 @@ def test_the_start_is_measured_in_the_first_parallel_calls(set_start, driven):
     assert not rest.any()
 
 
+def test_what_the_start_costs_is_told_to_all_operations(set_start, monkeypatch):
+    set_start(None, 2)
+    monkeypatch.setattr(threads, "QUICKEST", threads.SLOWEST)  # so much is measured
+    for operation, _ in OPERATIONS.values():
+        operation._limit()
+    served = [operation._gate.served[FLOAT64.num] for operation, _ in OPERATIONS.values()]
+    before = [entry.large for entry in served]
+    x = np.full(4_000_000, 7.5)
+    for _ in range(threads.MEASUREMENTS):
+        OPERATIONS["fmod"][0](x, x)
+    after = [entry.large for entry in served]
+    for operation, _ in OPERATIONS.values():
+        operation._limit()
+    assert after == [entry.large for entry in served]
+    assert all(new > old for new, old in zip(after, before, strict=True))
+
+
+@pytest.fixture(autouse=True)
+def limits_as_before():
+    """What a test made of the limits does not outlast it."""
+    yield
+    for operation, _ in OPERATIONS.values():
+        operation._limit()
+
+
 def test_the_least_measurement_of_the_start_counts(set_start):
     """And none, as long as a single one might keep all calls from being parallel."""
     set_start(None, 2)

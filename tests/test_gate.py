@@ -27,6 +27,7 @@ from conftest import (
 )
 
 from fastops import dispatch
+from fastops.engine import threads
 
 
 def numbers(*shape, dtype="int32", seed=0):
@@ -81,8 +82,10 @@ LIMITS = {}
 @pytest.fixture(scope="module", autouse=True)
 def limits(compiled):
     """Once it is known what starting threads costs."""
+    while not threads.start_is_known():
+        threads.learn_start(threads.USUAL)
     for name, (operation, _) in OPERATIONS.items():
-        operation(np.ones(2_000_000, np.int32), 7)
+        operation._limit()
         LIMITS[name] = operation._gate.served[np.dtype(np.int32).num].large
 
 
@@ -439,10 +442,10 @@ def test_several_threads(name, dtype, small, monkeypatch):
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in workers:
         thread.start()
-    for thread in threads:
+    for thread in workers:
         thread.join()
     sys.setswitchinterval(interval)
     assert not wrong

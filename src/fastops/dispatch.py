@@ -37,6 +37,7 @@ from .engine.operands import (
 )
 
 LARGE = 10_000  # elements from which a loop is worth compiling
+_operations: list[Remainder] = []
 
 
 @vectorcall.with_room
@@ -57,6 +58,7 @@ class Remainder:
         self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
         self._compiled: dict[int, np.dtype[Any]] = {}  # the dtypes whose loop there is, by type number
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
+        _operations.append(self)
         self._gate: vectorcall.Gate | None = None  # once there is one, plain small calls do not come here
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -128,7 +130,8 @@ class Remainder:
             compiler.warn_unavailable(str(reason))
             return None
         if not known:  # but better now
-            self._limit()
+            for operation in _operations:
+                operation._limit()
         if raised:
             errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
         return plan.out
