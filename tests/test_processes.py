@@ -447,9 +447,7 @@ print(before == (dict(os.environ), {k: v for k, v in vars(numba.config).items() 
     assert run(code) == ["True"]
 
 
-def test_a_users_own_numba_threads_go_on():
-    code = (
-        """
+TOTAL = """
 import numba, numpy as np
 @numba.njit(parallel=True)
 def total(x):
@@ -459,9 +457,10 @@ def total(x):
     return s
 before = total(np.ones(1000))
 """
-        + LARGE_CALLS
-        + "print(before, right(), total(np.ones(1000)), right())"
-    )
+
+
+def test_a_users_own_numba_threads_go_on():
+    code = TOTAL + LARGE_CALLS + "print(before, right(), total(np.ones(1000)), right())"
     assert run(code) == ["1000.0", "True", "1000.0", "True"]
 
 
@@ -471,17 +470,8 @@ def test_fork_after_a_users_own_parallel_function(layer):
     """GNU OpenMP was started by others: it ends a child that uses it, all the same."""
     code = """
         import os, signal
-        import numba, numpy as np
         import fastops
 
-        @numba.njit(parallel=True)
-        def total(x):
-            s = 0.0
-            for k in numba.prange(x.size):
-                s += x[k]
-            return s
-
-        total(np.ones(1000))
         x = np.arange(1_000_000)
         child = os.fork()
         if not child:
@@ -489,7 +479,7 @@ def test_fork_after_a_users_own_parallel_function(layer):
             os._exit(not np.array_equal(fastops.mod(x, 7), np.mod(x, 7)))
         print(os.waitpid(child, 0)[1], np.array_equal(fastops.mod(x, 7), np.mod(x, 7)))
     """
-    assert run(dedent(code), timeout=180, **({} if layer == "tbb" else layer_of(layer)))[-2:] == ["0", "True"]
+    assert run(TOTAL + dedent(code), timeout=180, **({} if layer == "tbb" else layer_of(layer)))[-2:] == ["0", "True"]
 
 
 # --- processors ---------------------------------------------------------------------------------------------------------------------------
