@@ -10,9 +10,10 @@ import llvmlite.ir as ir
 from numba import types
 
 from . import floats, integers
-from .elementwise import INDEX, NOTES, Elementwise, as_function, as_intrinsic, copier, counted
+from .copying import copier
+from .elementwise import INDEX, NOTES, Elementwise, as_function, as_intrinsic, counted, one_by_one
 from .lanes import DOUBLE, INT16, Lane, Processor, minimum
-from .primitives import BYTES, DIVIDE, INVALID, reader, scratch, writer
+from .primitives import BYTES, DIVIDE, INVALID, scratch
 
 UNLIMITED = 1 << 62
 FLOAT_BLOCK = 512  # elements that are computed again together
@@ -33,17 +34,19 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
     at_once = "int" in dtype and size < 8  # nothing is ever computed again
     return {
         "SIZE": size,
-        "FAR": 64 if "int64" in dtype else UNLIMITED,  # each element has a cache line of its own, whose coming takes as long as a division
+        "LINE": 64,
+        "FAR": 1 << 20 if "int" in dtype else UNLIMITED,  # more than the second-level cache keeps
         "FEW": 8 if "int" in dtype else 3,  # as many elements one by one take no longer than the vector loop's beginning and end
         "BLOCK": block,
+        "SHORT": min(128, block),  # so few that the processor reads the next ones while it computes these
         "LONGEST": UNLIMITED if at_once else block,
         "IN_PLACE": at_once,
         "FLAG": INVALID if "float" in dtype else DIVIDE,
-        "read": reader(kind),
-        "write": writer(kind),
         "scratch": scratch(block * size),
         "copy": copier(kind.bitwidth),
-        **{way: as_intrinsic(emit) for way, emit in zip(("by_array", "by_scalar", "single"), ways, strict=True)},
+        "by_array": as_intrinsic(ways[0]),
+        "by_scalar": as_intrinsic(ways[1]),
+        "one_by_one": one_by_one(ways[2]),
     }
 
 
@@ -171,8 +174,22 @@ def float_ways(form: floats.Format, floored: bool, processor: Processor) -> tupl
     return (
         unless_served(quick, serves, by_array),
         unless_served(quick._replace(prepare=way.prepare), serves, by_scalar),
-        unless_served(quick, serves, by_array, loop=False),
+        through_cell(unless_served(quick, serves, by_array, loop=False), form.storage),
     )
+
+
+def through_cell(single: Emit, kind: ir.Type) -> Emit:
+    """One element, whose operands are read to the end before its place in the output is written."""
+
+    def emit(builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> Lane:
+        *operands, target = places
+        with builder.goto_entry_block():
+            cell = builder.bitcast(builder.alloca(kind), BYTES)
+        notes = single(builder, [*operands, cell], count)
+        Elementwise((kind,), kind, lambda z: z).put(builder, (cell, target))
+        return notes
+
+    return emit
 
 
 def block_of(builder: ir.IRBuilder, kind: ir.Type) -> ir.Value:

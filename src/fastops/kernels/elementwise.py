@@ -16,7 +16,6 @@ from numba import types
 from numba.extending import intrinsic
 
 from .lanes import Lane
-from .primitives import BYTES
 
 INDEX = ir.IntType(types.intp.bitwidth)
 NOTES = ir.IntType(64)
@@ -52,15 +51,22 @@ class Elementwise(NamedTuple):
     prepare: Callable[[Lane], Sequence[Lane]] | None = None
 
     def one(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> Lane:
-        """For one element, without a loop."""
-        target = self._typed(builder, places)[-1]
-        builder.store(self.formula(*self._first(builder, places)).value, target, align=size_of(self.output))
-        return self.noted(builder, places)
+        """For one element, without a loop; its operands are read once, before the output is written."""
+        return self._note(self.put(builder, places))
+
+    def put(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> list[Lane]:
+        """The first element alone; its operands."""
+        lanes = self._first(builder, places)
+        builder.store(self.formula(*lanes).value, self._typed(builder, places)[-1], align=size_of(self.output))
+        return lanes
 
     def noted(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> Lane:
         """The notes about the first element."""
+        return self._note(self._first(builder, places))
+
+    def _note(self, lanes: Sequence[Lane]) -> Lane:
         assert self.note is not None
-        return self.note(*self._first(builder, places), Lane(builder, self.clear))
+        return self.note(*lanes, Lane(lanes[0].builder, self.clear))
 
     def _first(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> list[Lane]:
         places = self._typed(builder, places)
@@ -128,6 +134,21 @@ def as_intrinsic(emit: Callable[[ir.IRBuilder, Sequence[ir.Value], ir.Value], La
     return intrinsic(lambda typing, x, y, z, n: (types.int64(pointer, pointer, pointer, types.intp), generate))
 
 
+def one_by_one(single: Callable[[ir.IRBuilder, Sequence[ir.Value], ir.Value], Lane]) -> Any:
+    """A Numba intrinsic (three times a pointer and a step in bytes; number of elements, not 0) -> notes. `single` reads both operands
+    before it writes, and counts the elements that it notes."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        with counted(builder, values[-1], NOTES(0), unroll=True) as (index, _, notes):
+            places = [builder.gep(place, [builder.mul(index, step)]) for place, step in zip(values[:-1:2], values[1::2], strict=True)]
+            noted = builder.add(notes, single(builder, places, INDEX(1)).value)
+            notes.add_incoming(noted, builder.block)
+        return noted
+
+    arguments = (types.voidptr, types.intp) * 3 + (types.intp,)
+    return intrinsic(lambda typing, x, step_x, y, step_y, z, step_z, n: (types.int64(*arguments), generate))
+
+
 def as_function(name: str, kinds: Sequence[ir.Type], result: ir.Type, emit: Callable[..., Lane | None]) -> Callable[..., ir.Value]:
     """What emits a call of a function of the module, which is defined, by `emit(builder, *arguments)`, when it is first called."""
 
@@ -143,68 +164,3 @@ def as_function(name: str, kinds: Sequence[ir.Type], result: ir.Type, emit: Call
         return builder.call(module.globals[name], arguments)
 
     return call
-
-
-Steps = tuple[ir.Value, ir.Value]  # a pointer, and the step in bytes from element to element
-
-
-def copier(bits: int) -> Any:
-    """A Numba intrinsic (pointer, step in bytes, pointer, step, number of elements, not 0) that copies elements of that many bits between
-    places that do not overlap. Steps of one element, forwards and backwards, and (to read) of none and of two have vector loops."""
-    size, kind = bits // 8, ir.IntType(bits)
-
-    def emit(builder: ir.IRBuilder, place: ir.Value, step: ir.Value, target: ir.Value, target_step: ir.Value, count: ir.Value) -> None:
-        for known, target_known in [(size, size), (0, size), (-size, size), (size, -size), (2 * size, size)]:
-            fits = builder.and_(builder.icmp_signed("==", step, INDEX(known)), builder.icmp_signed("==", target_step, INDEX(target_known)))
-            with builder.if_then(fits):
-                to = target, INDEX(target_known)
-                first = _every_other(builder, kind, place, to, count) if known == 2 * size else START
-                _copy(builder, kind, (place, INDEX(known)), to, first, count)
-                builder.ret_void()
-        _copy(builder, kind, (place, step), (target, target_step), START, count)
-
-    copy = as_function("copy", (BYTES, INDEX, BYTES, INDEX, INDEX), ir.VoidType(), emit)
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-        copy(builder, *values)
-        return context.get_dummy_value()
-
-    signature = types.none(types.voidptr, types.intp, types.voidptr, types.intp, types.intp)
-    return intrinsic(lambda typing, place, step, target, target_step, count: (signature, generate))
-
-
-def _copy(builder: ir.IRBuilder, kind: ir.IntType, source: Steps, target: Steps, first: ir.Value, count: ir.Value) -> None:
-    with counted(builder, count, NOTES(0), first, unroll=True) as (index, group, notes):
-        load = builder.load(_at(builder, source, index, kind), align=size_of(kind))
-        store = builder.store(load, _at(builder, target, index, kind), align=size_of(kind))
-        load.set_metadata("llvm.access.group", group)
-        store.set_metadata("llvm.access.group", group)
-        notes.add_incoming(notes, builder.block)
-
-
-def _every_other(builder: ir.IRBuilder, kind: ir.IntType, place: ir.Value, target: Steps, count: ir.Value) -> ir.Value:
-    """Copy elements that are two apart by vectors of 64 bytes, as long as the elements between them exist; how many were copied, less than
-    all. (LLVM's vectoriser takes them one by one.)"""
-    size = size_of(kind)
-    lanes = 64 // size
-    pairs, vector = ir.VectorType(kind, 2 * lanes), ir.VectorType(kind, lanes)
-    even = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(0, 2 * lanes, 2)))
-    before, body, after = builder.block, builder.append_basic_block("pairs"), builder.append_basic_block("rest")
-    builder.cbranch(builder.icmp_unsigned(">", count, INDEX(lanes)), body, after)
-    builder.position_at_end(body)
-    index = builder.phi(INDEX)
-    load = builder.load(_at(builder, (place, INDEX(2 * size)), index, pairs), align=size)
-    builder.store(builder.shuffle_vector(load, pairs(ir.Undefined), even), _at(builder, target, index, vector), align=size)
-    following = builder.add(index, INDEX(lanes))
-    index.add_incoming(START, before)
-    index.add_incoming(following, body)
-    builder.cbranch(builder.icmp_unsigned("<", builder.add(following, INDEX(lanes)), count), body, after)
-    builder.position_at_end(after)
-    copied = builder.phi(INDEX)
-    copied.add_incoming(START, before)
-    copied.add_incoming(following, body)
-    return copied
-
-
-def _at(builder: ir.IRBuilder, where: Steps, index: ir.Value, kind: ir.Type) -> ir.Value:
-    return builder.bitcast(builder.gep(where[0], [builder.mul(index, where[1])]), kind.as_pointer())

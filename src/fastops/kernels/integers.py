@@ -212,13 +212,10 @@ def by_signed_multiplier(floored: bool, x: Lane, divisor: Lane, multiplier: Lane
 
 
 # --- one element: the processor's division is faster than to set up a loop ---
-def divided(x: Lane, divisor: Lane) -> Lane:
-    return x - x / divisor * divisor
-
-
 def single_remainder(floored: bool, signed: bool, x: Lane, y: Lane) -> Lane:
-    divisor = divisor_magnitude(y, signed)
+    """By 0 and, of signed integers, by -1 the remainder is 0, as it is by 1; so no division overflows."""
     if not signed:
-        return divided(x, divisor)
-    r = divided(absolute(x), divisor)
-    return signed_remainder(floored, negated_where(x.is_negative(), r), x, y, divisor)
+        return x.rest(maximum(y, y.constant(1)))
+    divisor = where(y + 1 < 2, y.constant(1), y)
+    r = x.rest(divisor, signed=True)
+    return where(r == 0, r, r + (divisor & (x ^ divisor).shift_signed(x.bits - 1))) if floored else r

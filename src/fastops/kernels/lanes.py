@@ -63,6 +63,10 @@ class Lane:
     def __rtruediv__(self, other: Any) -> Lane:
         return self.constant(other) / self
 
+    def rest(self, other: Lane, signed: bool = False) -> Lane:
+        """The rest of an integer division, with the sign of this lane."""
+        return Lane(self.builder, (self.builder.srem if signed else self.builder.urem)(self.value, other.value))
+
     def __and__(self, other: Any) -> Lane:
         return self._emit("and_", "", other)
 

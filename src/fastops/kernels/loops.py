@@ -7,8 +7,8 @@ It is compiled once for each operation and dtype; the names that stand nowhere i
 Operands are read and results written where they lie if they are contiguous. Otherwise the loop goes in blocks: operands are gathered into,
 and results scattered from, blocks of the stack, so that one vector loop serves every pattern. One divisor for all elements (stride 0) has a
 loop of its own; one dividend is spread over a block. Where the output may overlap an operand in any other way than cell by cell (reduce,
-accumulate), elements are taken one at a time: each is read after the one before was written. So are few elements, and those that lie far
-apart, where that is as fast.
+accumulate), elements are taken one at a time: each is read after the one before was written. So are few elements, and those that have to
+come from memory each with a cache line of its own: while they come, the processor divides.
 """
 
 from .primitives import default_control, overlaps, pointer, restore_control, restore_flags, save_flags
@@ -17,18 +17,16 @@ from .primitives import default_control, overlaps, pointer, restore_control, res
 def inner_loop(args, dims, steps, data):
     n, (a, b, out), (step_a, step_b, step_out) = dims[0], (args[0], args[1], args[2]), (steps[0], steps[1], steps[2])
     state, control = save_flags(), default_control()
-    raised = 0
-    results = scratch()
-    one_by_one = n <= FEW or step_a >= FAR or -step_a >= FAR or step_b >= FAR or -step_b >= FAR
-    if one_by_one or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
-        for i in range(n):
-            raised |= single(pointer(a + i * step_a), pointer(b + i * step_b), results, 1)
-            write(pointer(out), i * step_out, read(results, 0))
+    reach = max(abs(step_a), abs(step_b), abs(step_out))
+    singly = n <= FEW or (reach >= LINE and (abs(step_a) + abs(step_b) + abs(step_out)) * n > FAR)
+    if singly or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
+        raised = one_by_one(pointer(a), step_a, pointer(b), step_b, pointer(out), step_out, n) if n else 0
         restore_control(control)
         restore_flags(state | (FLAG if raised else 0))
         return
-    block_a, block_b = scratch(), scratch()
-    block = LONGEST if step_a == SIZE and (step_b == SIZE or step_b == 0) and step_out == SIZE else BLOCK
+    raised = 0
+    block_a, block_b, results = scratch(), scratch(), scratch()
+    block = LONGEST if step_a == SIZE and (step_b == SIZE or step_b == 0) and step_out == SIZE else BLOCK if reach <= 2 * SIZE else SHORT
     direct = step_out == SIZE and (IN_PLACE or (a != out and b != out))
     if step_a == 0:
         copy(pointer(a), 0, block_a, SIZE, block if block < n else n)
