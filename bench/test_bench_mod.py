@@ -60,6 +60,7 @@ PATTERNS = {
     "transposed": Pattern(lambda x, y, shape: (x(*shape).T, y(*shape).T)),
     "mixed_order": Pattern(lambda x, y, shape: (x(*shape), y(*shape[::-1]).T)),
     "reversed": Pattern(lambda x, y, shape: (x(flat(shape))[::-1], y(flat(shape))[::-1])),
+    "far_apart": Pattern(lambda x, y, shape: (x(16 * flat(shape))[::16], y(16 * flat(shape))[::16])),
     "strided": Pattern(lambda x, y, shape: (x(2 * flat(shape))[::2], y(2 * flat(shape))[::2])),
     "in_place": Pattern(lambda x, y, shape: (x(flat(shape)), y(flat(shape))), in_place=True),
 }

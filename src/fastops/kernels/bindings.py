@@ -38,7 +38,8 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
         "FAR": 1 << 20 if "int" in dtype else UNLIMITED,  # more than the second-level cache keeps
         "FEW": 8 if "int" in dtype else 3,  # as many elements one by one take no longer than the vector loop's beginning and end
         "BLOCK": block,
-        "SHORT": min(128, block),  # so few that the processor reads the next ones while it computes these
+        "NEAR": 16,  # bytes: as long as a cache line holds several elements, the longer block is the faster one
+        "SHORT": min(128, block),  # else so few that the processor reads the next ones while it computes these
         "LONGEST": UNLIMITED if at_once else block,
         "IN_PLACE": at_once,
         "FLAG": INVALID if "float" in dtype else DIVIDE,

@@ -26,7 +26,7 @@ def inner_loop(args, dims, steps, data):
         return
     raised = 0
     block_a, block_b, results = scratch(), scratch(), scratch()
-    block = LONGEST if step_a == SIZE and (step_b == SIZE or step_b == 0) and step_out == SIZE else BLOCK if reach <= 2 * SIZE else SHORT
+    block = LONGEST if step_a == SIZE and (step_b == SIZE or step_b == 0) and step_out == SIZE else BLOCK if reach < NEAR else SHORT
     direct = step_out == SIZE and (IN_PLACE or (a != out and b != out))
     if step_a == 0:
         copy(pointer(a), 0, block_a, SIZE, block if block < n else n)
