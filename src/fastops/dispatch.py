@@ -12,7 +12,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from itertools import product
 from typing import Any
 
@@ -35,6 +34,7 @@ from .engine.operands import (
     overrides,
     result_size,
 )
+from .engine.patch import Patch
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 _operations: list[Remainder] = []
@@ -58,6 +58,7 @@ class Remainder:
         self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
         self._compiled: dict[int, np.dtype[Any]] = {}  # the dtypes whose loop there is, by type number
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
+        self._patch: Patch | None = None  # of NumPy's ufunc
         _operations.append(self)
         self._gate: vectorcall.Gate | None = None  # once there is one, plain small calls do not come here
 
@@ -117,21 +118,21 @@ class Remainder:
         loop = self.loop(dtype)
         if dtype is None or not loop:
             return None
-        work = size * real_ufuncs.cost(self.__name__, dtype, by_scalar=np.shape(x2)[-1:] in ((), (1,)))
+        cost = real_ufuncs.cost(self.__name__, dtype)
+        work = size * (cost.by_scalar if np.shape(x2)[-1:] in ((), (1,)) else cost.by_array)
         tiled = size >= iteration.WORTHWHILE and iteration.may_have_tiles(x1, x2, out)
         try:
-            with threads.Team(work) if threads.worthwhile(work) else nullcontext(1) as workers:
-                plan = iteration.plan(x1, x2, out, dtype) if workers > 1 or tiled else None
-                if plan is None or (workers < 2 and plan.tile[0] == 1):
-                    return None
-                known = threads.start_is_known()
-                raised = iteration.drive(plan, loop, workers)
+            workers = threads.workers(work) if threads.worthwhile(work) else 1
+            plan = iteration.plan(x1, x2, out, dtype) if workers > 1 or tiled else None
+            if plan is None or (workers < 2 and plan.tile[0] == 1):
+                return None
+            known = threads.start_is_known()
+            raised = iteration.drive(plan, loop, workers)
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return None
         if not known:  # but better now
-            for operation in _operations:
-                operation._limit()
+            limit()
         if raised:
             errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
         return plan.out
@@ -206,14 +207,25 @@ class Remainder:
             vectorcall.serve(self._gate, dtype, loop, python)
         self._compiled[dtype.num] = dtype
         self._limit()
+        if self._patch:
+            self._patch.serve(dtype, loop, *real_ufuncs.cost(self.__name__, dtype))
 
     def _limit(self) -> None:
         """Calls are small enough for the loop at once while threads do not pay."""
-        if self._gate is None:
-            return
         for dtype in list(self._compiled.values()):
-            cost = max(real_ufuncs.cost(self.__name__, dtype, by_scalar) for by_scalar in (False, True))
-            vectorcall.limit(self._gate, dtype, int(min(threads.least() / cost, sys.maxsize)))
+            large = int(min(threads.least() / max(real_ufuncs.cost(self.__name__, dtype)), sys.maxsize))
+            if self._gate:
+                vectorcall.limit(self._gate, dtype, large)
+            if self._patch:
+                self._patch.limit(dtype, large)
+
+    def patch(self) -> Patch:
+        """The patch of NumPy's ufunc by these loops, as many as there are by now and as will be."""
+        if self._patch is None or not self._patch.current:
+            self._patch = Patch(self._numpys, LARGE, self.loop, launch)
+            for dtype in list(self._compiled.values()):
+                self._serve(dtype, real_ufuncs.loop(self.__name__, dtype))
+        return self._patch
 
     # --- as a ufunc ---
     def reduce(self, *args: Any, **kwargs: Any) -> Any:
@@ -249,6 +261,21 @@ class Remainder:
 
     def __reduce__(self) -> str:
         return self.__name__
+
+
+def limit() -> None:
+    """What starting threads costs is known, or known better."""
+    for operation in _operations:
+        operation._limit()
+
+
+def launch() -> None:
+    """The parallel driver, and what its start costs, for those who will not come here to learn it."""
+    try:
+        iteration.learn_start()
+    except compiler.Unavailable as reason:
+        compiler.warn_unavailable(str(reason))
+    limit()
 
 
 def is_truncated(flag: object) -> bool:

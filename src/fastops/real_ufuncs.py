@@ -48,10 +48,9 @@ def loop(name: str, dtype: np.dtype[Any]) -> int:
     return address if address is not None else _compile(name, dtype)
 
 
-def cost(name: str, dtype: np.dtype[Any], by_scalar: bool) -> float:
-    """Nanoseconds that an element takes in a loop that was made, with its operands in the cache."""
-    measured = _costs[name, dtype]
-    return measured.by_scalar if by_scalar else measured.by_array
+def cost(name: str, dtype: np.dtype[Any]) -> costs.Cost:
+    """What an element takes in a loop that was made."""
+    return _costs[name, dtype]
 
 
 def _compile(name: str, dtype: np.dtype[Any]) -> int:

@@ -1,4 +1,4 @@
-"""Three entries of NumPy's public C-API for ufuncs, by ctypes: make a ufunc, register a loop for a user dtype, replace a loop.
+"""NumPy's public C-API for ufuncs, by ctypes: make a ufunc, register a loop for a user dtype, replace a loop; and where a ufunc has them.
 
 NumPy exports the table of its ufunc functions in a capsule; the numbers below are those of `numpy/__ufunc_api.h`, part of the stable ABI.
 Nothing here is used before `clone` has compared what it reads with what Python knows of the same ufunc.
@@ -38,19 +38,76 @@ class _UfuncHead(ctypes.Structure):
         ("reserved", _INT),
         ("name", ctypes.c_char_p),
         ("types", ctypes.POINTER(ctypes.c_ubyte)),
+        ("doc", ctypes.c_void_p),
+        ("ptr", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("userloops", ctypes.c_void_p),  # a dictionary, from type numbers to capsules with a list of loops
     ]
+
+
+class _UserLoop(ctypes.Structure):
+    """PyUFunc_Loop1d."""
+
+
+_UserLoop._fields_ = [
+    ("function", _INNER_LOOP),
+    ("data", _POINTER),
+    ("numbers", ctypes.POINTER(_INT)),
+    ("next", ctypes.POINTER(_UserLoop)),
+]
 
 
 def _entry(number: int, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)(headers.of_numpy("_UFUNC_API", number))
 
 
+def _head(ufunc: np.ufunc) -> _UfuncHead:
+    head = _UfuncHead.from_address(id(ufunc))
+    if (head.nin, head.nout, head.ntypes) != (ufunc.nin, ufunc.nout, ufunc.ntypes) or head.name.decode() != ufunc.__name__:
+        raise UnexpectedNumpy(f"the head of numpy.{ufunc.__name__} is not laid out as NumPy's headers say")
+    return head
+
+
+class Pair(ctypes.Structure):
+    """Two pointers that lie side by side in a ufunc or in a loop of it: to a function, or to functions; and to its data."""
+
+    _fields_ = [("function", ctypes.c_void_p), ("data", ctypes.c_void_p)]
+
+    def replace(self, pointers: bytes) -> None:
+        """In one step, under the GIL."""
+        memoryview(self).cast("B")[:] = pointers
+
+
+def tables(ufunc: np.ufunc) -> tuple[Pair, int, dict[int, int]]:
+    """The ufunc's pointers to its loops and to their data, the number of rows, and the row of each number type, whose operands and result
+    are of that type."""
+    head = _head(ufunc)
+    rows = {}
+    for row in range(head.ntypes):
+        numbers = set(head.types[head.nargs * row : head.nargs * (row + 1)])
+        if len(numbers) == 1 and numbers <= NUMBERS:
+            rows[numbers.pop()] = row
+    return Pair.from_address(ctypes.addressof(head) + _UfuncHead.functions.offset), head.ntypes, rows
+
+
+def user_loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Pair | None:
+    """The loop that the ufunc has for a user-defined dtype, and its data; None if there is none."""
+    loops = _head(ufunc).userloops
+    capsule = ctypes.cast(loops, ctypes.py_object).value.get(dtype.num) if loops else None
+    if capsule is None:
+        return None
+    loop = ctypes.cast(headers.in_capsule(capsule), ctypes.POINTER(_UserLoop))
+    while loop:
+        if loop.contents.numbers[: ufunc.nargs] == [dtype.num] * ufunc.nargs:
+            return Pair.from_address(ctypes.addressof(loop.contents))
+        loop = loop.contents.next
+    return None
+
+
 def clone(ufunc: np.ufunc) -> np.ufunc:
     """A new ufunc of the same name with NumPy's own loops for its number types, ready to have them replaced."""
     try:
-        head = _UfuncHead.from_address(id(ufunc))
-        if (head.nin, head.nout, head.ntypes) != (ufunc.nin, ufunc.nout, ufunc.ntypes) or head.name.decode() != ufunc.__name__:
-            raise UnexpectedNumpy(f"the head of numpy.{ufunc.__name__} is not laid out as NumPy's headers say")
+        head = _head(ufunc)
         kinds = [tuple(head.types[head.nargs * row + k] for k in range(head.nargs)) for row in range(head.ntypes)]
         rows = [row for row, numbers in enumerate(kinds) if NUMBERS.issuperset(numbers)]
         functions = (_INNER_LOOP * len(rows))(*(head.functions[row] for row in rows))

@@ -185,10 +185,11 @@ def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
     return _made[name]
 
 
-def c_function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any) -> Compiled:
+def c_function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any, parallel: bool = False) -> Compiled:
     """`template` as a C function of that signature. Inside `compiling`."""
-    module, function = numba(), _specialise(template, names, name)
-    return _make(name, lambda cache: module.cfunc(signature, nopython=True, cache=cache, error_model="numpy")(function))
+    module, body = numba(), _specialise(template, names, name)
+    options = {"nopython": True, "parallel": parallel, "error_model": "numpy"}
+    return _make(name, lambda cache: module.cfunc(signature, cache=cache, **options)(body))
 
 
 def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str) -> Compiled:
@@ -198,8 +199,7 @@ def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str
     return c_function(template, names, name, module.types.void(words, words, words, module.types.voidptr))
 
 
-def function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any, parallel: bool = False) -> Compiled:
+def function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any) -> Compiled:
     """`template` as a function to call from Python, compiled for just that signature. It releases the GIL."""
     module, body = numba(), _specialise(template, names, name)
-    options = {"parallel": parallel, "nogil": True, "error_model": "numpy"}
-    return _make(name, lambda cache: module.njit(signature, cache=cache, **options)(body))
+    return _make(name, lambda cache: module.njit(signature, cache=cache, nogil=True, error_model="numpy")(body))

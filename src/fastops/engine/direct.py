@@ -124,7 +124,7 @@ def run(loop, call):
     state = save_flags()
     if state & RAISED:
         restore_flags(state & ~types.uint32(RAISED))
-    call_loop(loop, call, call + LENGTH, call + STEPS)
+    call_loop(loop, call, call + LENGTH, call + STEPS, 0)
     raised = save_flags() & RAISED
     if raised or state & RAISED:
         restore_flags(state)

@@ -73,11 +73,16 @@ class Functions(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in (*_CPYTHON, *_NUMPY)]
 
 
-def of_numpy(table: str, number: int) -> int:
-    """The address of a function of NumPy's C-API, by one of the tables that NumPy exports in capsules."""
+def in_capsule(capsule: object) -> int:
+    """The pointer in a capsule without a name."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    addresses = get_pointer(getattr(np._core._multiarray_umath, table), None)  # type: ignore[attr-defined]
+    return get_pointer(capsule, None)  # type: ignore[no-any-return]
+
+
+def of_numpy(table: str, number: int) -> int:
+    """The address of a function of NumPy's C-API, by one of the tables that NumPy exports in capsules."""
+    addresses = in_capsule(getattr(np._core._multiarray_umath, table))  # type: ignore[attr-defined]
     return ctypes.cast(addresses, ctypes.POINTER(ctypes.c_void_p))[number] or 0
 
 

@@ -9,6 +9,7 @@ different axes, for each element then costs a cache line.
 
 from __future__ import annotations
 
+from ctypes import CFUNCTYPE, addressof, c_ssize_t
 from functools import cache
 from math import gcd, inf, prod
 from typing import Any, NamedTuple
@@ -206,7 +207,8 @@ def _words(plan: Plan, loop: int, copy: int, buffers: int) -> list[int]:
         per_task = -(-per_task // line) * line
     shape = [*plan.shape, -(-(columns + margin) // width), -(-rows // height)]
     strides = [[*stride, width * step, height * row] for stride, step, row in zip(plan.strides, plan.steps, plan.row_strides, strict=True)]
-    return [0, loop, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape), buffers, BUFFER,
+    team = addressof(threads.team)
+    return [0, 0, team, loop, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape), buffers, BUFFER,
             *plan.addresses, *plan.row_strides, *plan.steps, *plan.buffered, *shape, *strides[0], *strides[1], *strides[2]]  # fmt: skip
 
 
@@ -219,7 +221,10 @@ def driver(parallel: bool) -> Any:
         from ..kernels import driver as kernel
 
         template = kernel.drive_in_parallel if parallel else kernel.drive_serially
-        return compiler.function(template, {}, template.__name__, word(word, word), parallel).function
+        address = compiler.c_function(template, {}, template.__name__, word(word, word), parallel).address
+    if parallel:
+        threads.team.drive = address
+    return CFUNCTYPE(c_ssize_t, c_ssize_t, c_ssize_t)(address)  # which releases the GIL
 
 
 @cache
@@ -243,17 +248,27 @@ def warm_up() -> None:
 def drive(plan: Plan, loop: int, workers: int) -> int:
     """Run the inner loop at the address `loop` over a plan by `workers` threads; the floating-point flags that it raised."""
     if workers > 1 and not threads.start_is_known():
-        threads.learn_start(costs.best(lambda: _drive_nothing(workers), 30))
+        _measure_start(workers)
     return _run(plan, loop, workers)
+
+
+def learn_start() -> None:
+    """What starting threads costs, if there are any."""
+    workers = threads.workers(inf)
+    while workers > 1 and not threads.start_is_known():
+        _measure_start(workers)
+
+
+def _measure_start(workers: int) -> None:
+    threads.learn_start(costs.best(lambda: _drive_nothing(workers), 30))
 
 
 def _drive_nothing(workers: int) -> None:
     """All that the parallel way adds to a call: for the clock."""
     x = np.empty(2 * SHORT, np.int8)
     empty = plan(x, x, None, x.dtype)
-    with threads.Team(inf):
-        if empty is not None:
-            _run(empty._replace(shape=[0], strides=[[0]] * 3), 0, workers)  # there is no tile, so no loop is called
+    if empty is not None:
+        _run(empty._replace(shape=[0], strides=[[0]] * 3), 0, workers)  # there is no tile, so no loop is called
 
 
 def _run(plan: Plan, loop: int, workers: int) -> int:

@@ -2,10 +2,10 @@
 """The memory of objects and the functions of the C-API, as machine code reads and calls them: intrinsics from addresses to words."""
 
 import llvmlite.ir as ir
-from numba import njit
+from numba import njit, types
 from numba.extending import intrinsic
 
-from ..kernels.primitives import INT32, WORD
+from ..kernels.primitives import INT32, WORD, emit_call
 from .headers import Array, Dtype, Functions, Object, Tuple, Word
 from .vectorcall import Gate, Served
 
@@ -24,15 +24,36 @@ def field(structure, name):
     return intrinsic(lambda typing, place: (WORD(WORD), generate))
 
 
+def real(structure, name):
+    """An intrinsic: that field of the structure at an address, a C double."""
+    offset = getattr(structure, name).offset
+
+    def generate(context, builder, signature, values):
+        place = builder.add(values[0], ir.Constant(word, offset))
+        return builder.load(builder.inttoptr(place, ir.DoubleType().as_pointer()))
+
+    return intrinsic(lambda typing, place: (types.float64(WORD), generate))
+
+
+def store(structure, name):
+    """An intrinsic: write a word to that field of the structure at an address."""
+    offset = getattr(structure, name).offset
+
+    def generate(context, builder, signature, values):
+        place = builder.add(values[0], ir.Constant(word, offset))
+        builder.store(values[1], builder.inttoptr(place, word.as_pointer()))
+        return context.get_dummy_value()
+
+    return intrinsic(lambda typing, place, value: (types.none(WORD, WORD), generate))
+
+
 def function(name, result, *parameters):
     """An intrinsic: call that function, of those that a gate has, with words, for a word."""
     offset = Gate.functions.offset + getattr(Functions, name).offset
 
     def generate(context, builder, signature, values):
         place = builder.inttoptr(builder.add(values[0], ir.Constant(word, offset)), word.as_pointer())
-        called = builder.inttoptr(builder.load(place), ir.FunctionType(result, parameters).as_pointer())
-        value = builder.call(called, [builder.trunc(x, kind) for x, kind in zip(values[1:], parameters, strict=True)])
-        return ir.Constant(word, 0) if result == void else builder.sext(value, word)
+        return emit_call(builder, builder.load(place), result, parameters, values[1:])
 
     found = WORD(WORD, *[WORD] * len(parameters)), generate
     return intrinsic((

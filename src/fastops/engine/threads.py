@@ -23,17 +23,37 @@ _start: float | None = None  # nanoseconds that starting threads costs a call, a
 _measured = 0  # times
 _layer: str | None = None  # what was launched; "" if nothing could be
 _inherited = False  # Numba's threads were launched, by whomever, before this process was forked
-_callers: set[int] = set()  # the Python threads that have run a team
-_orphaned = False  # forked from a process in which another Python thread had: Numba's threads may be beyond repair
-_one_caller = threading.Lock()  # for the layer that serves one Python thread at a time
+_orphaned = False  # forked from a process in which another Python thread had led the team: Numba's threads may be beyond repair
+
+
+class Team(ctypes.Structure):
+    """What machine code knows of the threads. `kernels.driver` numbers the first five words."""
+
+    _fields_ = [
+        ("alone", ctypes.c_ssize_t),  # whether the layer ends a process in which a second Python thread enters it
+        ("busy", ctypes.c_ssize_t),  # so one is noted while it is in there
+        ("caller", ctypes.c_ssize_t),  # the first Python thread that led the team, by its number
+        ("several", ctypes.c_ssize_t),  # whether another one did
+        ("identify", ctypes.c_void_p),  # the function that gives the number
+        ("usable", ctypes.c_ssize_t),
+        ("most", ctypes.c_ssize_t),  # threads, beside what the affinity and Numba's mask allow
+        ("affinity", ctypes.c_void_p),  # the functions that tell them; 0 where there is none
+        ("mask", ctypes.c_void_p),
+        ("share", ctypes.c_double),  # nanoseconds of work that a thread must have
+        ("drive", ctypes.c_void_p),  # the parallel driver, once it is there
+    ]
+
+
+team = Team()
 
 
 def after_fork_in_child() -> None:
-    global _one_caller, _inherited, _orphaned
-    _one_caller = threading.Lock()
+    global _inherited, _orphaned
     _inherited = _inherited or bool(getattr(sys.modules.get("numba.np.ufunc.parallel"), "_is_initialized", False))
     compiler.after_fork_in_child()
-    _orphaned = _orphaned or not _callers <= {threading.get_ident()}
+    _orphaned = _orphaned or bool(team.several) or team.caller not in (0, threading.get_ident())
+    team.busy = 0
+    _judge()
 
 
 if hasattr(os, "register_at_fork"):
@@ -71,11 +91,30 @@ def launch() -> str:
 
                 _launch_threads()
                 _layer = str(numba.threading_layer())
+                _describe()
             except Exception as error:  # such as a layer that was asked for and is not there
                 _layer, failure = "", str(error)
         if failure:
             errors.warn(f"fastops runs on one thread, for Numba cannot launch its threads: {failure}")
     return _layer
+
+
+def _describe() -> None:
+    """What was launched, for machine code."""
+    import llvmlite.binding as llvm
+
+    team.identify = ctypes.cast(ctypes.pythonapi.PyThread_get_thread_ident, ctypes.c_void_p).value
+    team.mask = llvm.address_of_symbol("get_num_threads")
+    team.most, team.share, team.alone = cpu_quota() or os.cpu_count() or 1, _share(), _layer == "workqueue"
+    if hasattr(os, "sched_getaffinity"):
+        team.affinity = ctypes.cast(ctypes.CDLL(None).sched_getaffinity, ctypes.c_void_p).value
+    _judge()
+
+
+def _judge() -> None:
+    """Numba's threads are of no use where there are none; in a child forked after GNU OpenMP was started, which cannot use it, or after
+    another Python thread led the team, which TBB does not survive. (On the workqueue layer, a second Python thread at a time runs alone.)"""
+    team.usable = bool(_layer) and not _orphaned and not (_layer == "omp" and _inherited)
 
 
 @cache
@@ -126,6 +165,7 @@ def learn_start(nanoseconds: float) -> None:
     believed = min(max(nanoseconds, QUICKEST), SLOWEST)
     _start = believed if _start is None else min(_start, believed)
     _measured += 1
+    team.share = _share()
 
 
 def _share() -> float:
@@ -143,27 +183,7 @@ def worthwhile(work: float) -> bool:
     return work >= least()
 
 
-class Team:
-    """`with Team(work) as threads`: threads for `work` nanoseconds of one core; 1 means: run serially, touch no parallel code.
-
-    Serial where it does not pay; where Numba has no threads; in a child forked after GNU OpenMP was started, which cannot use it, or after
-    another Python thread ran a team, which TBB does not survive; and in a second Python thread at a time on the workqueue layer, which ends
-    a process that it is entered twice.
-    """
-
-    def __init__(self, work: float):
-        layer = launch()
-        self.threads, self.alone = 1, layer == "workqueue"
-        if layer and not _orphaned and not (layer == "omp" and _inherited):
-            self.threads = max(1, int(min(limit(), work / _share())))
-
-    def __enter__(self) -> int:
-        if self.threads > 1 and self.alone and not _one_caller.acquire(blocking=False):
-            self.threads = 1
-        if self.threads > 1:
-            _callers.add(threading.get_ident())
-        return self.threads
-
-    def __exit__(self, *raised: object) -> None:
-        if self.threads > 1 and self.alone:
-            _one_caller.release()
+def workers(work: float) -> int:
+    """Threads for `work` nanoseconds of one core; 1 means: run serially, touch no parallel code."""
+    launch()
+    return max(1, int(min(limit(), work / _share()))) if team.usable else 1

@@ -1,6 +1,7 @@
 # mypy: ignore-errors
 """The driver: one function for every operation, dtype, rank and layout, since it calls inner loops by address."""
 
+import llvmlite.ir as ir
 import numpy as np
 from numba import njit, prange
 
@@ -8,23 +9,60 @@ from .primitives import (
     ALL_FLAGS,
     DIVIDE,
     INVALID,
+    WORD,
+    add_atomically,
     address,
     call_loop,
+    caller,
+    claim,
+    exchange,
+    or_atomically,
     pointer,
     read_word,
     restore_flags,
     save_flags,
     scratch,
-    take_next,
     write_word,
 )
 
 call_memory, copy_memory, position_memory, place_memory = (scratch(8 * words) for words in (7, 8, 64, 3))
+identify = caller(ir.IntType(WORD.bitwidth))
+CHUNK, LINE = 1 << 14, 64  # as in `iteration`
 inlined = njit(forceinline=True, error_model="numpy")
 
 # The words of a plan, as `iteration._words` lays them down. The last two axes of the shape count the tiles of a matrix, across and down.
-TAKEN, LOOP, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES, BUFFERS, BUFFER = (8 * k for k in range(14))
-ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(14, 27, 3))
+(TAKEN, RAISED, TEAM, LOOP, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES, BUFFERS,
+    BUFFER) = (8 * k for k in range(16))  # fmt: skip
+ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(16, 29, 3))
+# The words of a team, the first of `threads.Team`.
+ALONE, BUSY, CALLER, SEVERAL, IDENTIFY = (8 * k for k in range(5))
+
+
+@inlined
+def write_line(plan, team, loop, n, size, a, b, out, step_a, step_b):
+    """The plan of one contiguous output, as `iteration._line` makes it."""
+    segment = min(n, max(min(max(n // 32, CHUNK // 4), 4 * CHUNK) // LINE * LINE, LINE))
+    for place in range(0, SHAPE, 8):
+        write_word(plan, place, 0)
+    write_word(plan, TEAM, team)
+    write_word(plan, LOOP, loop)
+    write_word(plan, PER_TASK, max(1, CHUNK // segment))
+    write_word(plan, HEIGHT, 1)
+    write_word(plan, WIDTH, segment)
+    write_word(plan, ROWS, 1)
+    write_word(plan, COLUMNS, n)
+    write_word(plan, BY_ROW, 1)
+    write_word(plan, SIZE, size)
+    write_word(plan, AXES, 2)
+    tiles = (n + LINE // size - 1) // segment + 1 if segment < n else 1
+    write_word(plan, TILES, tiles)
+    write_word(plan, SHAPE, tiles)
+    write_word(plan, SHAPE + 8, 1)
+    for k, place, step in ((0, a, step_a), (8, b, step_b), (16, out, size)):
+        write_word(plan, ADDRESSES + k, place)
+        write_word(plan, STEPS + k, step)
+        write_word(plan, SHAPE + 16 + 2 * k, segment * step)
+        write_word(plan, SHAPE + 24 + 2 * k, 0)
 
 
 @inlined
@@ -72,7 +110,7 @@ def copy_tile(copy, call, source, source_row, source_step, target, target_row, t
     write_word(call, 40, source_row if swap else source_step)
     write_word(call, 48, target_step if swap else target_row)
     write_word(call, 56, target_row if swap else target_step)
-    call_loop(copy, address(call), address(call) + 16, address(call) + 32)
+    call_loop(copy, address(call), address(call) + 16, address(call) + 32, 0)
 
 
 @inlined
@@ -102,7 +140,7 @@ def run_tile(plan, position, places, call, copy_call, buffer, filled):
     by_row = read_word(plan, BY_ROW)
     write_word(call, 24, width if by_row else height * width)
     for _ in range(height if by_row else 1):
-        call_loop(read_word(plan, LOOP), address(call), address(call) + 24, address(call) + 32)
+        call_loop(read_word(plan, LOOP), address(call), address(call) + 24, address(call) + 32, 0)
         for k in range(3):
             stride = width * size if read_word(plan, BUFFERED + 8 * k) else read_word(plan, ROW_STRIDES + 8 * k)
             write_word(call, 8 * k, read_word(call, 8 * k) + stride)
@@ -130,38 +168,51 @@ def run_tasks(plan, counter, worker):
     buffer, filled = read_word(plan, BUFFERS) + 3 * worker * read_word(plan, BUFFER), place_memory()
     write_word(filled, 0, 0)
     write_word(filled, 8, 0)
-    tile = take_next(counter) * per_task
+    tile = add_atomically(counter, 1) * per_task
     while tile < tiles:
         locate(plan, tile, position, places)
         for _ in range(min(per_task, tiles - tile)):
             run_tile(plan, position, places, call, copy_call, buffer, filled)
             advance(plan, position, places)
-        tile = take_next(counter) * per_task
+        tile = add_atomically(counter, 1) * per_task
 
 
 @inlined
 def run_quietly(plan, worker):
-    """The floating-point flags that the loops raise; they leave no trace in the thread."""
+    """The floating-point flags that the loops raise are noted in the plan; they leave no trace in the thread."""
     state = save_flags()
     restore_flags(state & ~np.uint32(ALL_FLAGS))
     run_tasks(pointer(plan), plan + TAKEN, worker)
-    raised = save_flags() & np.uint32(DIVIDE | INVALID)
+    or_atomically(plan + RAISED, np.intp(save_flags() & np.uint32(DIVIDE | INVALID)))
     restore_flags(state)
-    return raised
+
+
+@inlined
+def enter(team):
+    """Whether this thread may lead the team: where only one may at a time, another may be at it. Who has led it is noted."""
+    if read_word(team, ALONE) and claim(address(team) + BUSY, 1) != 0:
+        return False
+    thread = identify(read_word(team, IDENTIFY))
+    before = claim(address(team) + CALLER, thread)
+    if before != 0 and before != thread:
+        write_word(team, SEVERAL, 1)
+    return True
 
 
 def drive_serially(plan, workers):
     """Run the plan at that address on this thread (of `workers`, as the parallel one has them, there is one)."""
-    return np.intp(run_quietly(plan, 0))
+    run_quietly(plan, 0)
+    return read_word(pointer(plan), RAISED)
 
 
 def drive_in_parallel(plan, workers):
     """Run the plan at that address. Each worker takes the next task until none is left, so a core that is busy elsewhere holds up no more
     than the task it has; the loops' floating-point flags are collected for the caller."""
-    raised = np.zeros(workers, np.uint32)
-    for worker in prange(workers):
-        raised[worker] = run_quietly(plan, worker)
-    flags = 0
-    for worker in range(workers):
-        flags |= np.intp(raised[worker])
-    return flags
+    team = pointer(read_word(pointer(plan), TEAM))
+    if enter(team):
+        for worker in prange(workers):
+            run_quietly(plan, worker)
+        exchange(address(team) + BUSY, 0)
+    else:
+        run_quietly(plan, 0)
+    return read_word(pointer(plan), RAISED)

@@ -92,28 +92,57 @@ def scratch(size: int) -> Any:
     return intrinsic(lambda typing: (types.voidptr(), generate))
 
 
-@intrinsic
-def take_next(typing: Any, counter: Any) -> Any:
-    """Add one to the word at an address, atomically; the value before."""
+def _atomic(operation: str) -> Any:
+    """An intrinsic (address, value): put value and the word there together in one step; the word before."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
         word = ir.IntType(WORD.bitwidth)
-        return builder.atomic_rmw("add", builder.inttoptr(values[0], word.as_pointer()), ir.Constant(word, 1), "monotonic")
+        return builder.atomic_rmw(operation, builder.inttoptr(values[0], word.as_pointer()), values[1], "seq_cst")
 
-    return WORD(WORD), generate
+    return intrinsic(lambda typing, place, value: (WORD(WORD, WORD), generate))
+
+
+add_atomically, or_atomically, exchange = (_atomic(operation) for operation in ("add", "or", "xchg"))
 
 
 @intrinsic
-def call_loop(typing: Any, loop: Any, arguments: Any, dimensions: Any, steps: Any) -> Any:
-    """Call the inner loop at the address `loop`, by NumPy's signature (char **, intp *, intp *, void *)."""
+def claim(typing: Any, place: Any, value: Any) -> Any:
+    """Write value to the word at an address if it is 0, in one step; the word before."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-        function = ir.FunctionType(ir.VoidType(), [BYTES] * 4)
-        pointers = [builder.inttoptr(value, BYTES) for value in values[1:]]
-        builder.call(builder.inttoptr(values[0], function.as_pointer()), [*pointers, ir.Constant(BYTES, None)])
-        return context.get_dummy_value()
+        pointer = builder.inttoptr(values[0], ir.IntType(WORD.bitwidth).as_pointer())
+        pair = builder.cmpxchg(pointer, ir.Constant(values[1].type, 0), values[1], "seq_cst", "seq_cst")
+        return builder.extract_value(pair, 0)
 
-    return types.none(WORD, WORD, WORD, WORD), generate
+    return WORD(WORD, WORD), generate
+
+
+def emit_call(builder: ir.IRBuilder, place: ir.Value, result: ir.Type, parameters: Any, words: Any) -> ir.Value:
+    """A call of the C function at an address with words, which are cut to its parameters; its result as a word."""
+    function = builder.inttoptr(place, ir.FunctionType(result, parameters).as_pointer())
+    value = builder.call(function, [builder.trunc(word, kind) for word, kind in zip(words, parameters, strict=True)])
+    word = ir.IntType(WORD.bitwidth)
+    return ir.Constant(word, 0) if isinstance(result, ir.VoidType) else builder.sext(value, word)
+
+
+def caller(result: ir.Type, *parameters: ir.Type) -> Any:
+    """An intrinsic (address, words …) -> word: call the C function at that address, which has this signature."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        return emit_call(builder, values[0], result, parameters, values[1:])
+
+    typed = WORD(*[WORD] * (1 + len(parameters))), generate
+    return intrinsic((
+        lambda typing, place: typed,
+        lambda typing, place, a: typed,
+        lambda typing, place, a, b: typed,
+        lambda typing, place, a, b, c: typed,
+        lambda typing, place, a, b, c, d: typed,
+    )[len(parameters)])  # fmt: skip
+
+
+_word = ir.IntType(WORD.bitwidth)
+call_loop = caller(ir.VoidType(), *[_word] * 4)  # by NumPy's signature: addresses of arguments, dimensions and steps, and its data
 
 
 @intrinsic

@@ -1,0 +1,115 @@
+# mypy: ignore-errors
+"""The inner loop that a patched ufunc of NumPy runs: by its data, a `patch.Record`, it knows which loop to call, and what for.
+
+Before there is a compiled one it calls NumPy's; a long call asks Python to compile first, and waits, and many short ones ask without waiting.
+Afterwards a long call is shared out among threads, if it is contiguous, by the same driver and rules as fastops' own calls. It may be
+called without the GIL, from any thread. All arguments are addresses.
+"""
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import types
+
+from ..kernels import driver
+from ..kernels.primitives import (
+    INT32,
+    WORD,
+    address,
+    call_loop,
+    caller,
+    overlaps,
+    pointer,
+    read_word,
+    restore_flags,
+    save_flags,
+    scratch,
+    write_word,
+)
+from .objects import field, inline, real, store, word_at
+from .patch import Record
+from .threads import Team
+
+SIGNATURE = types.void(*[WORD] * 4)
+word = ir.IntType(WORD.bitwidth)
+ask, ask_later = caller(INT32, word), caller(INT32, word, word)
+count_threads, get_affinity, drive = caller(INT32), caller(INT32, INT32, word, word), caller(word, word, word)
+loop_of, data_of, size_of, compile_of, pending_of, later_of, left_of, long_of, shared_of, team_of, driver_of = (
+    field(Record, name)
+    for name in ("loop", "data", "size", "compile", "pending", "later", "left", "long", "shared", "team", "driver")
+)
+by_array, by_scalar = real(Record, "by_array"), real(Record, "by_scalar")
+usable, most, affinity_of, mask_of, drive_of, share_of = (
+    *(field(Team, name) for name in ("usable", "most", "affinity", "mask", "drive")),
+    real(Team, "share"),
+)
+set_left = store(Record, "left")
+NEVER = np.iinfo(np.intp).max
+CPUS = 1024  # bytes: one bit for each processor that Linux may have
+processors, plan_memory = scratch(CPUS), scratch(driver.SHAPE + 8 * 8)
+
+
+@inline
+def quietly(function, record):
+    """Let Python do something, which leaves no trace in the floating-point flags."""
+    state = save_flags()
+    ask(function, record)
+    restore_flags(state)
+
+
+@inline
+def threads_of(team):
+    """As `threads.limit`."""
+    available = most(team)
+    if affinity_of(team) != 0:
+        place = processors()
+        if get_affinity(affinity_of(team), 0, CPUS, address(place)) == 0:
+            count = 0
+            for k in range(0, CPUS, 8):
+                bits = read_word(place, k)
+                while bits != 0 and count < available:
+                    bits &= bits - 1
+                    count += 1
+            available = max(min(available, count), 1)
+    return min(available, count_threads(mask_of(team)))
+
+
+@inline
+def shared(args, n, steps, record):
+    """Run a long call by several threads; whether that was done."""
+    team, size = team_of(record), size_of(record)
+    a, b, out = word_at(args), word_at(args + 8), word_at(args + 16)
+    step_a, step_b, step_out = word_at(steps), word_at(steps + 8), word_at(steps + 16)
+    if step_out != size or overlaps(a, step_a, out, size, n, size) or overlaps(b, step_b, out, size, n, size):
+        return False
+    work = n * (by_scalar(record) if step_b == 0 else by_array(record))
+    if work < 2 * share_of(team) and drive_of(team) != 0:
+        return False
+    if drive_of(team) == 0:
+        quietly(driver_of(record), record)
+    if not usable(team) or drive_of(team) == 0:
+        return False
+    workers = min(threads_of(team), np.intp(work / share_of(team)))
+    if workers < 2:
+        return False
+    place = plan_memory()
+    driver.write_line(place, team, loop_of(record), n, size, a, b, out, step_a, step_b)
+    raised = drive(drive_of(team), address(place), workers)
+    if raised:
+        restore_flags(save_flags() | np.uint32(raised))
+    return True
+
+
+def patched_loop(args, dims, steps, record):
+    n = word_at(dims)
+    if compile_of(record) != 0:
+        left = left_of(record) - n
+        if n >= long_of(record):
+            quietly(compile_of(record), record)
+        elif left < 0:
+            set_left(record, NEVER)
+            ask_later(later_of(record), pending_of(record), record)
+        else:
+            set_left(record, left)
+    elif n >= shared_of(record) and shared(args, n, steps, record):
+        return
+    call_loop(loop_of(record), args, dims, steps, data_of(record))
