@@ -223,7 +223,11 @@ class Remainder:
         """The patch of NumPy's ufunc by these loops, as many as there are by now and as will be."""
         if self._patch is None or not self._patch.current:
             self._patch = Patch(self._numpys, LARGE, self.loop, launch)
-            for dtype in list(self._compiled.values()):
+        bfloat16 = real_ufuncs.bfloat16()
+        if bfloat16:
+            self._patch.add(bfloat16)
+        for dtype in list(self._compiled.values()):
+            if self._patch.waits_for(dtype):
                 self._serve(dtype, real_ufuncs.loop(self.__name__, dtype))
         return self._patch
 

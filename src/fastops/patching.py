@@ -9,8 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
 from . import real_ufuncs
 from .engine import compiler
 from .engine.capi import UnexpectedNumpy
@@ -126,10 +124,7 @@ def _apply() -> None:
         patches = [operation.patch() for operation in (remainder, fmod)]
     except (compiler.Unavailable, UnexpectedNumpy) as reason:
         raise RuntimeError(f"fastops cannot patch NumPy: {reason}") from reason
-    bfloat16 = getattr(sys.modules.get("ml_dtypes"), "bfloat16", None)
     for patch in patches:
-        if bfloat16:
-            patch.add(np.dtype(bfloat16))
         patch.apply()
 
 

@@ -6,6 +6,7 @@ ufuncs, and pickle finds them here by name, as it finds NumPy's.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,12 @@ except capi.UnexpectedNumpy as error:  # NumPy's own serve what the parallel dri
 
 _loops: dict[tuple[str, np.dtype[Any]], int] = {}
 _costs: dict[tuple[str, np.dtype[Any]], costs.Cost] = {}
+
+
+def bfloat16() -> np.dtype[Any] | None:
+    """ml_dtypes' bfloat16, if ml_dtypes is loaded."""
+    kind = getattr(sys.modules.get("ml_dtypes"), "bfloat16", None)
+    return np.dtype(kind) if kind else None
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:

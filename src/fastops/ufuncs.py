@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -115,11 +114,11 @@ def parts(*dtypes: DTypeLike) -> list[tuple[str, Callable[[], object]]]:
     """What `warmup` makes: for each function that is compiled its operation and dtype, and the call that makes it."""
     wanted = [np.dtype(dtype) for dtype in dtypes]
     if not dtypes:
-        loaded = sys.modules.get("ml_dtypes")
+        bfloat16 = real_ufuncs.bfloat16()
         wanted = (
             [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
             + [np.dtype(f"f{size}") for size in (2, 4, 8)]
-            + ([np.dtype(loaded.bfloat16)] if loaded else [])
+            + ([bfloat16] if bfloat16 else [])
         )
     made: list[tuple[str, Callable[[], object]]] = [("driver", _make_driver)]
     for dtype in dict.fromkeys(dtype.newbyteorder("=") for dtype in wanted):

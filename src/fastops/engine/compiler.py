@@ -127,6 +127,8 @@ _PROBES = {
     "fused": "define double @probe(double %x) { %r = call double @llvm.fma.f64(double %x, double %x, double %x) ret double %r }"
     " declare double @llvm.fma.f64(double, double, double)",
     "half": "define half @probe(half %x) { %w = fpext half %x to float %s = fmul float %w, %w %r = fptrunc float %s to half ret half %r }",
+    "rounds": "define double @probe(double %x) { %r = call double @llvm.floor.f64(double %x) ret double %r }"
+    " declare double @llvm.floor.f64(double)",
     "wide": "define <4 x i64> @probe(<4 x double> %x) { %r = fptosi <4 x double> %x to <4 x i64> ret <4 x i64> %r }",
 }
 
@@ -134,7 +136,7 @@ _PROBES = {
 @cache
 def features() -> dict[str, bool]:
     """Whether the processor has a fused multiply-add ("fused"), conversions of half precision ("half"), and of 64-bit integers to double
-    precision in SIMD lanes ("wide").
+    precision in SIMD lanes ("wide"), and rounding to integers ("rounds").
 
     LLVM is asked, not a table of processors: where an instruction is missing, its code calls a library function, which may not exist.
     """
@@ -142,7 +144,7 @@ def features() -> dict[str, bool]:
 
     triple, processor, flags = target()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, features=flags)
-    substitute = re.compile(r"\b_?fma\b|__\w*[hs]f\w*2\b|__gnu_\w+_ieee|cvttsd2si")  # a library call, or one lane at a time
+    substitute = re.compile(r"\b_?(fma|floor)\b|__\w*[hs]f\w*2\b|__gnu_\w+_ieee|cvttsd2si")  # a library call, or one lane at a time
     return {name: not substitute.search(machine.emit_assembly(llvm.parse_assembly(ir))) for name, ir in _PROBES.items()}
 
 

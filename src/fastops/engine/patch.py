@@ -10,7 +10,6 @@ Each changed row has `patched_loop` for its loop and a `Record` for its data. Re
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import sys
 import threading
@@ -23,7 +22,7 @@ from . import capi, compiler, threads
 from .capi import Pair, UnexpectedNumpy
 
 SOON = 1_000_000  # elements of short calls after which a loop is compiled without one of them waiting for it
-_DTYPES = {dtype.num: dtype for dtype in map(np.dtype, "bBhHiIlLqQefd")}
+_DTYPES: dict[int, np.dtype[Any]] = {dtype.num: dtype for dtype in map(np.dtype, "bBhHiIlLqQefd")}
 _Callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
@@ -44,7 +43,9 @@ class Record(ctypes.Structure):
         ("by_scalar", ctypes.c_double),
         ("team", ctypes.c_void_p),
         ("driver", ctypes.c_void_p),  # the callback that makes the parallel driver
+        ("interrupt", ctypes.c_void_p),  # CPython's function for a callback that met Ctrl-C
     ]
+
 
 _alive: list[Any] = []  # what NumPy points at
 
@@ -56,7 +57,7 @@ class Patch:
     in the middle of calls: of `long` elements and more, and of those that threads could share.
     """
 
-    def __init__(self, ufunc: np.ufunc, long: int, compile: Callable[[np.dtype[Any]], None], drive: Callable[[], None]):
+    def __init__(self, ufunc: np.ufunc, long: int, compile: Callable[[np.dtype[Any]], object], drive: Callable[[], object]):
         self.ufunc, self.records = ufunc, dict[int, Record]()  # by type number
         self._long, self._compile, self._drive = long, compile, drive
         self._dtypes: dict[int, np.dtype[Any]] = {}  # of the records, by their address
@@ -87,13 +88,19 @@ class Patch:
 
     def _record(self, dtype: np.dtype[Any], loop: int | None, data: int | None) -> tuple[int, int]:
         """The loop, and its data, in the place of those."""
-        compile, pending, driver = (ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks)
-        later = ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p).value
+        compile, pending, driver = map(_address, self._callbacks)
+        later, interrupt = (_address(getattr(ctypes.pythonapi, name)) for name in ("Py_AddPendingCall", "PyErr_SetInterrupt"))
         team = ctypes.addressof(threads.team)
-        record = Record(loop, data, dtype.itemsize, compile, self._long, SOON, later, pending, sys.maxsize, 0.0, 0.0, team, driver)
+        record = Record(
+            loop, data, dtype.itemsize, compile, self._long, SOON, later, pending, sys.maxsize, 0.0, 0.0, team, driver, interrupt
+        )
         _alive.append((record, self._callbacks))
         self.records[dtype.num], self._dtypes[ctypes.addressof(record)] = record, dtype
         return self._loop, ctypes.addressof(record)
+
+    def waits_for(self, dtype: np.dtype[Any]) -> bool:
+        """Whether no compiled loop was told of."""
+        return dtype.num in self.records and bool(self.records[dtype.num].compile)
 
     def serve(self, dtype: np.dtype[Any], loop: int, by_array: float, by_scalar: float) -> None:
         """From now on calls of the dtype run the compiled loop at that address, of which an element takes so many nanoseconds."""
@@ -142,12 +149,16 @@ class Patch:
 
 
 def _guarded(function: Callable[..., object], *arguments: Any) -> int:
-    """What is raised here cannot reach the caller of the ufunc."""
+    """What is raised here cannot reach the caller of the ufunc; Ctrl-C can, when the loop is told of it, for it must come once more."""
     try:
         function(*arguments)
     except KeyboardInterrupt:
-        _thread.interrupt_main()  # once more, when the ufunc is done
+        return 1
     except RuntimeError:
         if not sys.is_finalizing():  # when no thread can be started any more
             raise
     return 0
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 """The inner loop that a patched ufunc of NumPy runs: by its data, a `patch.Record`, it knows which loop to call, and what for.
 
-Before there is a compiled one it calls NumPy's; a long call asks Python to compile first, and waits, and many short ones ask without waiting.
-Afterwards a long call is shared out among threads, if it is contiguous, by the same driver and rules as fastops' own calls. It may be
-called without the GIL, from any thread. All arguments are addresses.
+Before there is a compiled one it calls NumPy's; a long call asks Python to compile first, and waits, and many short ones ask without
+waiting. Afterwards a long call is shared out among threads, if its output is contiguous, by the driver and the rules of fastops' own
+calls. It may be called without the GIL, from any thread. All arguments are addresses.
 """
 
 import llvmlite.ir as ir
@@ -18,12 +18,10 @@ from ..kernels.primitives import (
     call_loop,
     caller,
     overlaps,
-    pointer,
     read_word,
     restore_flags,
     save_flags,
     scratch,
-    write_word,
 )
 from .objects import field, inline, real, store, word_at
 from .patch import Record
@@ -31,11 +29,11 @@ from .threads import Team
 
 SIGNATURE = types.void(*[WORD] * 4)
 word = ir.IntType(WORD.bitwidth)
-ask, ask_later = caller(INT32, word), caller(INT32, word, word)
+ask, ask_later, interrupt = caller(INT32, word), caller(INT32, word, word), caller(ir.VoidType())
 count_threads, get_affinity, drive = caller(INT32), caller(INT32, INT32, word, word), caller(word, word, word)
-loop_of, data_of, size_of, compile_of, pending_of, later_of, left_of, long_of, shared_of, team_of, driver_of = (
+loop_of, data_of, size_of, compile_of, pending_of, later_of, left_of, long_of, shared_of, team_of, driver_of, interrupt_of = (
     field(Record, name)
-    for name in ("loop", "data", "size", "compile", "pending", "later", "left", "long", "shared", "team", "driver")
+    for name in ("loop", "data", "size", "compile", "pending", "later", "left", "long", "shared", "team", "driver", "interrupt")
 )
 by_array, by_scalar = real(Record, "by_array"), real(Record, "by_scalar")
 usable, most, affinity_of, mask_of, drive_of, share_of = (
@@ -52,7 +50,8 @@ processors, plan_memory = scratch(CPUS), scratch(driver.SHAPE + 8 * 8)
 def quietly(function, record):
     """Let Python do something, which leaves no trace in the floating-point flags."""
     state = save_flags()
-    ask(function, record)
+    if ask(function, record) != 0:
+        interrupt(interrupt_of(record))
     restore_flags(state)
 
 
@@ -81,12 +80,10 @@ def shared(args, n, steps, record):
     step_a, step_b, step_out = word_at(steps), word_at(steps + 8), word_at(steps + 16)
     if step_out != size or overlaps(a, step_a, out, size, n, size) or overlaps(b, step_b, out, size, n, size):
         return False
-    work = n * (by_scalar(record) if step_b == 0 else by_array(record))
-    if work < 2 * share_of(team) and drive_of(team) != 0:
-        return False
     if drive_of(team) == 0:
         quietly(driver_of(record), record)
-    if not usable(team) or drive_of(team) == 0:
+    work = n * (by_scalar(record) if step_b == 0 else by_array(record))
+    if drive_of(team) == 0 or not usable(team) or work < 2 * share_of(team):
         return False
     workers = min(threads_of(team), np.intp(work / share_of(team)))
     if workers < 2:

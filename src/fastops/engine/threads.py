@@ -113,7 +113,7 @@ def _describe() -> None:
 
 def _judge() -> None:
     """Numba's threads are of no use where there are none; in a child forked after GNU OpenMP was started, which cannot use it, or after
-    another Python thread led the team, which TBB does not survive. (On the workqueue layer, a second Python thread at a time runs alone.)"""
+    another Python thread led the team, which TBB does not survive. (On the workqueue layer a second Python thread at a time runs alone.)"""
     team.usable = bool(_layer) and not _orphaned and not (_layer == "omp" and _inherited)
 
 

@@ -12,7 +12,7 @@ from numba import types
 from . import floats, integers
 from .copying import copier
 from .elementwise import INDEX, NOTES, Elementwise, as_function, as_intrinsic, counted, one_by_one
-from .lanes import DOUBLE, INT16, Lane, Processor, minimum
+from .lanes import DOUBLE, FLOAT, INT16, Lane, Processor, minimum, where
 from .primitives import BYTES, DIVIDE, INVALID, scratch
 
 UNLIMITED = 1 << 62
@@ -31,7 +31,8 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
         ways = (wide_ways if kind.bitwidth == 64 else narrow_ways)(not dtype.startswith("u"), floored, ir.IntType(kind.bitwidth), processor)
     size = kind.bitwidth // 8
     block = 4096 // size if "int" in dtype else min(FLOAT_BLOCK, 4096 // size)  # three of them stay in the first-level cache
-    at_once = "int" in dtype and size < 8  # nothing is ever computed again
+    scalar_at_once = "int" in dtype and size < 8  # nothing is ever computed again
+    at_once = scalar_at_once and (size < 4 or not processor.rounds)
     return {
         "SIZE": size,
         "LINE": 64,
@@ -42,6 +43,7 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
         "SHORT": min(128, block),  # else so few that the processor reads the next ones while it computes these
         "LONGEST": UNLIMITED if at_once else block,
         "IN_PLACE": at_once,
+        "SCALAR_IN_PLACE": scalar_at_once,
         "FLAG": INVALID if "float" in dtype else DIVIDE,
         "scratch": scratch(block * size),
         "copy": copier(kind.bitwidth),
@@ -63,13 +65,29 @@ def narrow_ways(signed: bool, floored: bool, kind: ir.IntType, processor: Proces
     def formula(x: Lane, y: Lane) -> Lane:
         if bits == 8:
             return integers.signed_byte_remainder(floored, x, y) if signed else integers.byte_remainder(x, y)
+        if bits == 16 and processor.rounds:
+            return integers.by_quotient(floored, signed, FLOAT, processor, x, where(y == 0, y.constant(1), y))
         return general_formula(signed, floored, processor, x, y)
 
     by_array = Elementwise((kind, kind), kind, formula, smallest_divisor, kind(-1))
     by_scalar = by_array._replace(prepare=lambda y: (y,))
     if bits <= 16 or not (signed or processor.wide):
         by_scalar = by_multiplier(signed, floored, by_array)
-    return zero_raises(by_array), zero_raises(by_scalar), single_integer(signed, floored, kind)
+    single = single_integer(signed, floored, kind)
+    if bits < 32 or not processor.rounds:
+        return zero_raises(by_array), zero_raises(by_scalar), single
+    quick = partial(integers.by_quotient, floored, signed, FLOAT, processor)
+    return if_short(by_array, quick, signed, FLOAT), zero_raises(by_scalar), single
+
+
+def if_short(general: Elementwise, formula: Callable[..., Lane], signed: bool, number: ir.Type, **others: Any) -> Emit:
+    """By a formula for short numbers, unless a block has an element that is not."""
+
+    def note(x: Lane, y: Lane, *rest: Lane) -> Lane:
+        return integers.note_bits(signed, number, x, y, rest[-1])
+
+    quick = general._replace(formula=formula, note=note, clear=general.output(0), **others)
+    return unless_served(quick, partial(integers.are_short, signed, number), zero_raises(general))
 
 
 def general_formula(signed: bool, floored: bool, processor: Processor, x: Lane, y: Lane) -> Lane:
@@ -111,21 +129,13 @@ def by_multiplier(signed: bool, floored: bool, by_array: Elementwise) -> Element
 
 
 def wide_ways(signed: bool, floored: bool, kind: ir.IntType, processor: Processor) -> tuple[Emit, Emit, Emit]:
-    """Of 64 bits: in doubles, unless a block has an element that does not suit."""
-    formula = partial(general_formula, signed, floored, processor)
-    general = Elementwise((kind, kind), kind, formula, smallest_divisor, kind(-1))
-    quick = general._replace(
-        formula=partial(integers.in_doubles, floored, signed, processor),
-        note=lambda x, y, *rest: integers.note_bits(signed, x, y, rest[-1]),
-        clear=kind(0),
-    )
-    quick_by_scalar = quick._replace(prepare=partial(integers.prepare_in_doubles, signed, processor))
-
-    def serves(notes: Lane) -> Lane:
-        return integers.suit_doubles(signed, notes)
-
-    by_array = unless_served(quick, serves, zero_raises(general))
-    by_scalar = unless_served(quick_by_scalar, serves, zero_raises(general._replace(prepare=lambda y: (y,))))
+    """Of 64 bits."""
+    general = Elementwise((kind, kind), kind, partial(general_formula, signed, floored, processor), smallest_divisor, kind(-1))
+    by_reciprocal = partial(integers.in_doubles, floored, signed, processor)
+    quick = partial(integers.by_quotient, floored, signed, DOUBLE, processor) if processor.rounds else by_reciprocal
+    by_array = if_short(general, quick, signed, DOUBLE)
+    prepare = partial(integers.prepare_in_doubles, signed, processor)
+    by_scalar = if_short(general._replace(prepare=lambda y: (y,)), by_reciprocal, signed, DOUBLE, prepare=prepare)
     return by_array, by_scalar, single_integer(signed, floored, kind)
 
 

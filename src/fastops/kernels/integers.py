@@ -19,6 +19,7 @@ from .lanes import (
     Lane,
     Processor,
     absolute,
+    integer_part,
     maximum,
     minimum,
     multiply_add,
@@ -131,39 +132,65 @@ def from_below(x: Lane, divisor: Lane, processor: Processor) -> Lane:
     return minimum(x, x - divisor)
 
 
-def note_bits(signed: bool, x: Lane, y: Lane, notes: Lane) -> Lane:
-    """Collects the bits of 64-bit operands, signed ones shifted to begin at 0, and the top bit for a divisor of 0."""
-    x, y_bits = (x + (1 << 51), y + (1 << 51)) if signed else (x, y)
-    return notes | x | where(y == 0, y.constant(1 << 63), y_bits)
+# --- by the quotient in floating point: short numbers, whose remainders a float holds ---
+SHORT = {FLOAT: 22, DOUBLE: 51}  # bits of a magnitude
 
 
-def suit_doubles(signed: bool, notes: Lane) -> Lane:
-    """Whether all operands whose bits were noted are in the range of `in_doubles`."""
-    return notes < (1 << 52 if signed else 1 << 51)
+def note_bits(signed: bool, number: ir.Type, x: Lane, y: Lane, notes: Lane) -> Lane:
+    """Collects the bits of the operands, signed ones shifted to begin at 0, and the top bit for a divisor of 0."""
+    shift = 1 << SHORT[number]
+    x, y_bits = (x + shift, y + shift) if signed else (x, y)
+    return notes | x | where(y == 0, y.constant(1 << (y.bits - 1)), y_bits)
 
 
-def to_double_exactly(x: Lane, signed: bool, processor: Processor) -> Lane:
-    """The number of an integer from -2**51 to 2**51 - 1."""
-    return x.to_float(DOUBLE, signed) if processor.wide else (x + MAGIC_BITS[DOUBLE]).as_float(DOUBLE) - MAGIC[DOUBLE]
+def are_short(signed: bool, number: ir.Type, notes: Lane) -> Lane:
+    """Whether all operands whose bits were noted are in the range of `by_quotient`, and no divisor is 0."""
+    return notes < 1 << (SHORT[number] + signed)
+
+
+def to_number(x: Lane, number: ir.Type, signed: bool, processor: Processor) -> Lane:
+    """A short integer, exactly."""
+    if number == DOUBLE and not processor.wide:
+        return (x + MAGIC_BITS[DOUBLE]).as_float(DOUBLE) - MAGIC[DOUBLE]
+    return x.to_float(number, signed=signed or number == FLOAT)
+
+
+def from_number(x: Lane, bits: int, signed: bool, processor: Processor) -> Lane:
+    if bits == 64 and not processor.wide:
+        return (x + MAGIC[DOUBLE]).as_bits() - MAGIC_BITS[DOUBLE]
+    return x.to_integer(max(bits, 32), signed=signed or bits < 64).low_bits(bits)
+
+
+def by_quotient(floored: bool, signed: bool, number: ir.Type, processor: Processor, x: Lane, y: Lane) -> Lane:
+    """The remainder of short integers, y not 0, by a division of floats, of which single precision has 24 bits. (Double has 53.)
+
+    Between x / y and its rounded quotient there is no integer: if k were one, they would differ by at least |x / y - k| >= 1 / |y|, but a
+    quotient that is rounded as far as k errs by at most |k| / 2**24, and |k * y| <= |x| + |y| is below 2**24. So the integer part is that
+    of x / y, and its product with y and the remainder are integers that a float holds. (16 bits are always short.)
+    """
+    bits = x.bits
+    if bits == 16:
+        x, y = x.extend(INT32, signed), y.extend(INT32, signed)
+    x, y = (to_number(operand, number, signed, processor) for operand in (x, y))
+    return from_number(multiply_add(processor, -integer_part(x / y, floored), y, x), bits, signed, processor)
 
 
 def prepare_in_doubles(signed: bool, processor: Processor, y: Lane) -> tuple[Lane, Lane]:
     """The divisor, and its reciprocal."""
-    return y, 1.0 / to_double_exactly(where(y == 0, y.constant(1), y), signed, processor)
+    return y, 1.0 / to_number(where(y == 0, y.constant(1), y), DOUBLE, signed, processor)
 
 
 def in_doubles(floored: bool, signed: bool, processor: Processor, x: Lane, y: Lane, inverse: Lane | None = None) -> Lane:
-    """The remainder of 64-bit integers from -2**51 to 2**51 - 1. The quotient (by 1 exact, else below 2**50 and with two roundings at most)
-    is within 1/4 of x / y, and so 3/4 when it is rounded to an integer. Its product with y is an integer below 2**52, which a double holds,
-    and |r| < |y|. Then signs as in `signed_remainder`."""
-    x, y = to_double_exactly(x, signed, processor), to_double_exactly(where(y == 0, y.constant(1), y), signed, processor)
+    """The remainder of short 64-bit integers without rounding to integers, or by a reciprocal. The quotient (by 1 exact, else below 2**50
+    and with two roundings at most) is within 1/4 of x / y, and so 3/4 when it is rounded to an integer. Its product with y is an integer
+    below 2**52, which a double holds, and |r| < |y|. Then signs as in `signed_remainder`."""
+    x, y = (to_number(operand, DOUBLE, signed, processor) for operand in (x, where(y == 0, y.constant(1), y)))
     quotient = x / y if inverse is None else x * inverse
     q = (quotient + MAGIC[DOUBLE]) - MAGIC[DOUBLE]
     sign = (y if floored else x).as_bits() & (1 << 63)
     r = (multiply_add(processor, -q, y, x).as_bits() ^ sign).as_float(DOUBLE)
     r = where(r < 0.0, r + (y.as_bits() & ((1 << 63) - 1)).as_float(DOUBLE), r)
-    r = (r.as_bits() ^ sign).as_float(DOUBLE)
-    return r.to_integer(64, signed) if processor.wide else (r + MAGIC[DOUBLE]).as_bits() - MAGIC_BITS[DOUBLE]
+    return from_number((r.as_bits() ^ sign).as_float(DOUBLE), 64, signed, processor)
 
 
 # --- by one divisor: what depends on it alone is computed once ---

@@ -23,6 +23,7 @@ class Processor(NamedTuple):
     fused: bool  # a fused multiply-add
     half: bool  # conversions between half and single precision
     wide: bool  # conversions between 64-bit integers and double precision
+    rounds: bool  # an instruction that rounds a float down, or towards zero, to an integer
 
 
 class Lane:
@@ -161,6 +162,14 @@ def saturating_double(x: Lane) -> Lane:
     """2 * x of an unsigned integer, or the largest where that overflows."""
     kind = ir.FunctionType(x.type, [x.type, x.type])
     return Lane(x.builder, x.builder.call(x.builder.module.declare_intrinsic("llvm.uadd.sat", [x.type], kind), [x.value, x.value]))
+
+
+def integer_part(x: Lane, floored: bool) -> Lane:
+    """A float rounded down, or else towards zero. Only for processors that have the instruction."""
+    kind = ir.FunctionType(x.type, [x.type])
+    return Lane(
+        x.builder, x.builder.call(x.builder.module.declare_intrinsic("llvm.floor" if floored else "llvm.trunc", [x.type], kind), [x.value])
+    )
 
 
 def fused_multiply_add(x: Lane, y: Lane, z: Lane) -> Lane:

@@ -1,0 +1,564 @@
+"""NumPy with fastops' loops: the same outcome in every form of call, nothing left behind, and no harm to threads, forks and exits."""
+
+import ctypes
+import gc
+import threading
+
+import numpy as np
+import pytest
+from conftest import (
+    BFLOAT16,
+    DTYPES,
+    OPERATIONS,
+    assert_same_bits,
+    each_dtype,
+    each_operation,
+    mixed_values,
+    outcome,
+)
+from test_processes import FORK, each_layer, run, unix
+
+import fastops
+from fastops.dispatch import LARGE
+from fastops.engine import capi, threads
+
+UFUNCS = {name: numpys for name, (_, numpys) in OPERATIONS.items()}
+OURS = {name: operation for name, (operation, _) in OPERATIONS.items()}
+
+
+@pytest.fixture(autouse=True)
+def _unpatched():
+    """Each test begins, and ends, without a patch."""
+    assert not fastops.is_patched()
+    before = pointers()
+    yield
+    fastops.unpatch_numpy()
+    assert pointers() == before
+
+
+def pointers():
+    """What NumPy's ufuncs point at, and what is there."""
+    seen = []
+    for ufunc in UFUNCS.values():
+        place, rows, _ = capi.tables(ufunc)
+        tables = [(ctypes.c_void_p * rows).from_address(address) for address in (place.function, place.data)]
+        seen.append((bytes(place), bytes(capi.user_loop(ufunc, BFLOAT16)), *map(bytes, tables)))
+    return seen
+
+
+# --- the same outcome ---------------------------------------------------------------------------------------------------------------------
+def strided(x):
+    wide = np.zeros((x.size, 3), x.dtype)
+    wide[:, 1] = x
+    return wide[:, 1]
+
+
+def unaligned(x):
+    place = np.zeros(x.nbytes + 1, np.uint8)[1:].view(x.dtype)
+    place[...] = x
+    return place
+
+
+def in_place(f, x, y):
+    x %= y
+    return x
+
+
+def overlapping(f, x, y):
+    return f(x[:-1], y[1:], x[1:]), x
+
+
+FORMS = {  # f is numpy.remainder or numpy.fmod; x and y are one-dimensional copies
+    "arrays": lambda f, x, y: f(x, y),
+    "out": lambda f, x, y: (f(x, y, x), x),
+    "other out": lambda f, x, y: f(x, y, out=y),
+    "same": lambda f, x, y: f(x, x),
+    "operator": lambda f, x, y: x % y,
+    "operator in place": in_place,
+    "divmod": lambda f, x, y: divmod(x, y)[1],
+    "by scalar": lambda f, x, y: f(x, y[-1]),
+    "of scalar": lambda f, x, y: f(x[0], y),
+    "by a number": lambda f, x, y: f(x, 3),
+    "scalars": lambda f, x, y: f(x[0], y[0]),
+    "strided": lambda f, x, y: f(strided(x), strided(y)),
+    "strided by array": lambda f, x, y: f(strided(x), y),
+    "into strided": lambda f, x, y: f(x, y, strided(x)),
+    "reversed": lambda f, x, y: f(x[::-1], y),
+    "into reversed": lambda f, x, y: f(x, y, x.copy()[::-1]),
+    "overlapping": overlapping,
+    "unaligned": lambda f, x, y: f(unaligned(x), unaligned(y)),
+    "swapped": lambda f, x, y: f(x.astype(x.dtype.newbyteorder()), y),
+    "row": lambda f, x, y: f(x[:, None][:9], y[None, :9]),
+    "transposed": lambda f, x, y: f(np.stack([x, y]).T, y[:2]),
+    "where": lambda f, x, y: f(x, y, out=np.zeros_like(x), where=np.arange(x.size) % 3 > 0),
+    "to int64": lambda f, x, y: f(x, y, dtype="i8", casting="unsafe"),
+    "to float64": lambda f, x, y: f(x, y, dtype="f8"),
+    "two dtypes": lambda f, x, y: f(x, y.astype("f4")),
+    "reduce": lambda f, x, y: f.reduce(x),
+    "reduce rows": lambda f, x, y: f.reduce(np.stack([x, y])),
+    "accumulate": lambda f, x, y: f.accumulate(x),
+    "reduceat": lambda f, x, y: f.reduceat(x, [0, x.size // 2]),
+    "outer": lambda f, x, y: f.outer(x[:5], y),
+    "at": lambda f, x, y: (f.at(x, np.arange(x.size) // 2, y), x),
+    "masked": lambda f, x, y: np.ma.masked_equal(x, x[0]) % y,
+    "matrix": lambda f, x, y: f(np.asmatrix(x), y),
+    "mean of a remainder": lambda f, x, y: np.mod(np.unwrap(x[:50].astype("f8")), 3),
+}
+SIZES = [1, 7, 300, 10_001]
+LONG = {  # what has long inner loops, in which threads may come in
+    *("arrays", "out", "same", "operator in place", "by scalar", "of scalar", "strided by array", "into strided", "into reversed"),
+    *("overlapping", "to float64", "reduce rows", "accumulate"),
+}
+WITHOUT_SENSE = {"swapped": {BFLOAT16}, "two dtypes": {BFLOAT16}, "to int64": {BFLOAT16}}  # ml_dtypes has none, or errs in NumPy's place
+
+
+@pytest.fixture(params=["alone", "shared"])
+def path(request, monkeypatch):
+    """One thread, or three for whatever is long enough to be shared."""
+    fastops.patch_numpy()
+    shared = 1 if request.param == "shared" else 1 << 40
+    for operation in OURS.values():
+        for record in operation._patch.records.values():
+            monkeypatch.setattr(record, "shared", shared)
+    monkeypatch.setattr(threads.team, "share", 1e-9)
+    monkeypatch.setattr(threads.team, "affinity", None)
+    monkeypatch.setattr(threads.team, "most", 3)
+    fastops.unpatch_numpy()
+
+
+@pytest.mark.parametrize(
+    ("form", "path"), [(form, path) for form in FORMS for path in ("alone", "shared")[: 1 + (form in LONG)]], indirect=["path"]
+)
+@each_operation
+@each_dtype
+def test_outcome_is_as_before(name, dtype, form, path):
+    """Results, in all their parts, warnings and errors."""
+    if dtype in WITHOUT_SENSE.get(form, ()):
+        form = "arrays"
+    for size in SIZES:
+        if size < 7 and form in ("overlapping", "transposed"):
+            continue
+        x, y = mixed_values(dtype, size, 1), mixed_values(dtype, size, 2)
+        made = []
+        for patch in (False, True):
+            operands = x.copy(), y.copy()
+            if patch:
+                fastops.patch_numpy()
+            made.append((outcome(FORMS[form], UFUNCS[name], *operands), operands))
+        fastops.unpatch_numpy()
+        (before, operands_before), (after, operands_after) = made
+        if dtype == BFLOAT16:  # ml_dtypes' own loops lose the sign of zero, and warnings
+            assert after.error == before.error
+            continue
+        assert (after.warnings, after.error) == (before.warnings, before.error)
+        for got, want in zip(parts(after.result), parts(before.result), strict=True):
+            assert type(got) is type(want)
+            if isinstance(want, np.ma.MaskedArray):
+                assert np.array_equal(got.mask, want.mask)
+            if want is not None:
+                assert_same_bits(np.asarray(got), np.asarray(want))
+        for got, want in zip(operands_after, operands_before, strict=True):
+            assert_same_bits(got, want)
+
+
+def parts(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+@each_operation
+def test_bfloat16_is_computed_as_by_fastops(name, path):
+    x, y = mixed_values(BFLOAT16, 20_001, 1), mixed_values(BFLOAT16, 20_001, 2)
+    with np.errstate(all="ignore"), fastops.patched():
+        assert_same_bits(UFUNCS[name](x, y), OURS[name](x, y))
+
+
+@each_operation
+@each_dtype
+def test_long_calls_are_shared(name, dtype, path, request, monkeypatch):
+    """By threads, if they may: then the team has a leader."""
+    monkeypatch.setattr(threads.team, "caller", 0)
+    x = np.ones(5_000, dtype)
+    with fastops.patched():
+        for _ in range(3):
+            UFUNCS[name](x, x)
+    assert (threads.team.caller == threading.get_ident()) == (request.node.callspec.params["path"] == "shared")
+
+
+def test_scalars_and_other_dtypes_stay_numpys():
+    with fastops.patched():
+        assert np.mod(7, 3) == np.int64(7) % np.int64(3) == 7 % 3
+        assert np.mod(np.longdouble(7.5), 2) == 1.5
+        assert np.mod(np.array([7, 8], object), 3).tolist() == [1, 2]
+        assert np.mod(np.timedelta64(7, "s"), np.timedelta64(4, "s")) == np.timedelta64(3, "s")
+
+
+# --- in and out ---------------------------------------------------------------------------------------------------------------------------
+def test_patched_again_and_taken_out_once():
+    before = pointers()
+    fastops.patch_numpy()
+    inside = pointers()
+    fastops.patch_numpy()
+    assert pointers() == inside != before
+    fastops.unpatch_numpy()
+    assert (pointers(), fastops.is_patched()) == (before, False)
+    fastops.unpatch_numpy()
+    assert pointers() == before
+
+
+def test_blocks_nest():
+    before = pointers()
+    with fastops.patched():
+        with fastops.patched():
+            assert fastops.is_patched()
+        assert fastops.is_patched()
+    assert pointers() == before
+
+
+def test_a_block_leaves_a_patched_numpy_patched():
+    fastops.patch_numpy()
+    with fastops.patched():
+        pass
+    assert fastops.is_patched()
+
+
+def test_unpatch_in_a_block_is_final():
+    before = pointers()
+    with fastops.patched():
+        fastops.unpatch_numpy()
+        assert pointers() == before
+    assert pointers() == before
+
+
+def test_a_block_ends_with_an_exception():
+    before = pointers()
+    with pytest.raises(KeyError), fastops.patched():
+        raise KeyError
+    assert pointers() == before
+
+
+def test_patching_often_keeps_nothing():
+    """The same records serve again."""
+    counts = []
+    for _ in range(3):
+        with fastops.patched():
+            counts.append((len(gc.get_objects()), [id(operation._patch) for operation in OURS.values()]))
+    assert counts[1][1] == counts[2][1]
+
+
+def test_loops_that_somebody_else_put_in_are_not_lost():
+    """Theirs has to go first, and then NumPy's own come back."""
+    fastops.patch_numpy()
+    ours = capi.replace_loop(np.remainder, 5, 12345)
+    inside = pointers()
+    with pytest.raises(RuntimeError, match=r"numpy\.remainder were changed after fastops changed them: undo that first"):
+        fastops.unpatch_numpy()
+    assert (pointers(), fastops.is_patched()) == (inside, True)
+    assert capi.replace_loop(np.remainder, 5, ours) == 12345
+
+
+def test_another_numpy_is_left_alone(monkeypatch):
+    monkeypatch.setattr("fastops.real_ufuncs.problem", "NumPy 9 is another one")
+    with pytest.raises(RuntimeError, match="cannot patch NumPy: NumPy 9 is another one"):
+        fastops.patch_numpy()
+    with pytest.raises(RuntimeError, match="cannot patch NumPy"), fastops.patched():
+        pass
+
+
+def test_without_numba_numpy_is_left_alone():
+    code = """
+import numpy as np, fastops
+for call in (fastops.patch_numpy, fastops.patched().__enter__):
+    try:
+        call()
+    except RuntimeError as error:
+        print("NUMBA_DISABLE_JIT" in str(error))
+print(fastops.is_patched(), np.arange(20_000).__mod__(7).sum() == sum(k % 7 for k in range(20_000)))
+fastops.unpatch_numpy()
+"""
+    assert run(code, NUMBA_DISABLE_JIT=1) == ["True", "True", "False", "True"]
+
+
+# --- when loops are compiled --------------------------------------------------------------------------------------------------------------
+COMPILED = """
+import sys, time
+import numpy as np
+import fastops
+from fastops.engine import compiler
+def made():
+    return [c.name for c in compiler.compiled() if c.name.startswith(("remainder", "fmod"))]
+fastops.patch_numpy()
+"""
+
+
+def test_small_calls_do_not_wait_for_a_compiler():
+    code = COMPILED + "x = np.arange(1, 9_000); x % 7; np.fmod(x, x); print(*made(), '-'); np.arange(10_000) % 7; print(*made())"
+    assert run(code) == ["-", "remainder_int64"]
+
+
+def test_many_small_calls_have_a_loop_compiled_beside_them():
+    code = (
+        COMPILED
+        + """
+x = np.arange(1, 1001, dtype=np.float32)
+want = x % 7
+deadline = time.monotonic() + 60
+while not made() and time.monotonic() < deadline:
+    x % 7
+print(*made(), np.array_equal(x % 7, want))
+"""
+    )
+    assert run(code) == ["remainder_float32", "True"]
+
+
+def test_a_loop_compiled_for_fastops_serves_numpy_too():
+    code = (
+        COMPILED
+        + """
+record = fastops.mod._patch.records[np.dtype(np.int16).num]
+before = record.loop
+fastops.warmup(np.int16)
+print(record.loop != before, record.compile, *made())
+"""
+    )
+    assert run(code) == ["True", "None", "remainder_int16", "fmod_int16"]
+
+
+def test_ctrl_c_while_a_loop_is_compiled_is_not_lost():
+    code = (
+        COMPILED
+        + """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have set to ignore
+def interrupted(dtype):
+    raise KeyboardInterrupt
+fastops.mod._patch._compile = interrupted
+try:
+    np.arange(20_000) % 7
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    )
+    assert run(code) == ["interrupted"]
+
+
+# --- threads, forks, exits ----------------------------------------------------------------------------------------------------------------
+def test_threads_are_inside_while_the_patch_comes_and_goes():
+    x = np.arange(1, 50_001, dtype=np.int32)
+    want = x % 77, x[:50] % 77
+    wrong, stop = [], threading.Event()
+
+    def work():
+        while not stop.is_set():
+            if not (np.array_equal(x % 77, want[0]) and np.array_equal(x[:50] % 77, want[1])):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for _ in range(300):
+        with fastops.patched():
+            pass
+    stop.set()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_blocks_of_several_threads_end_with_the_last():
+    before, entered, leave = pointers(), threading.Event(), threading.Event()
+
+    def other():
+        with fastops.patched():
+            entered.set()
+            leave.wait()
+
+    worker = threading.Thread(target=other)
+    with fastops.patched():
+        worker.start()
+        entered.wait()
+    assert fastops.is_patched()
+    leave.set()
+    worker.join()
+    assert pointers() == before
+
+
+SHARED = """
+import os, threading
+import numpy as np
+import fastops
+from fastops.engine import threads
+fastops.patch_numpy()
+x = np.arange(1, 400_001, dtype=np.int64)
+want = np.array([k % 77 for k in range(1, 400_001)])
+x % 77
+def share():
+    threads.team.share, threads.team.affinity, threads.team.most = 1e-9, None, 2
+    for record in fastops.mod._patch.records.values():
+        record.shared = 1
+share()
+def right():
+    return np.array_equal(x % 77, want)
+"""
+
+
+@unix
+@each_layer
+def test_fork(layer):
+    """A child, a grandchild and an orphan compute, patch and unpatch."""
+    code = (
+        SHARED
+        + FORK
+        + """
+print(right())
+def child():
+    again = in_child(lambda: right() and fastops.is_patched())
+    fastops.unpatch_numpy()
+    ok = right() and not fastops.is_patched()
+    fastops.patch_numpy()
+    return again == 0 and ok and right()
+print(in_child(child), in_child(right), right())
+"""
+    )
+    environment = {} if layer == "default" else {"NUMBA_THREADING_LAYER": layer}
+    assert run(code, **environment) == ["True", "0", "0", "True"]
+
+
+@unix
+def test_fork_while_other_threads_compute():
+    code = (
+        SHARED
+        + FORK
+        + """
+stop = threading.Event()
+def work():
+    while not stop.is_set():
+        right()
+workers = [threading.Thread(target=work) for _ in range(3)]
+for worker in workers:
+    worker.start()
+print(*(in_child(right) for _ in range(5)))
+stop.set()
+"""
+    )
+    assert run(code) == ["0"] * 5
+
+
+@unix
+def test_fork_while_another_thread_patches():
+    code = (
+        SHARED
+        + FORK
+        + """
+from fastops import patching
+taken, leave = threading.Event(), threading.Event()
+def hold():
+    with patching._lock:
+        taken.set()
+        leave.wait()
+threading.Thread(target=hold).start()
+taken.wait()
+def child():
+    fastops.unpatch_numpy()
+    return right() and not fastops.is_patched()
+print(in_child(child))
+leave.set()
+"""
+    )
+    assert run(code) == ["0"]
+
+
+@each_layer
+def test_several_threads_share_at_once(layer):
+    code = (
+        SHARED
+        + """
+results = []
+workers = [threading.Thread(target=lambda: results.extend(right() for _ in range(30))) for _ in range(4)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+print(len(results), all(results))
+"""
+    )
+    environment = {} if layer == "default" else {"NUMBA_THREADING_LAYER": layer}
+    assert run(code, **environment) == ["120", "True"]
+
+
+AT_EXIT = """
+import atexit, os, threading, time
+import numpy as np
+x = np.arange(1, 300_001, dtype=np.int32)
+want = int((x % 77).sum())
+def say(word, x=x, want=want, write=os.write):
+    write(1, word if int((x % 77).sum()) == want else b"wrong ")
+atexit.register(say, b"late ")
+import fastops
+fastops.patch_numpy()
+atexit.register(lambda: say(b"early ") if fastops.is_patched() else None)
+"""
+
+
+def test_exit_handlers_and_finalizers_compute():
+    """Before and after fastops' own handler, and when modules are torn down."""
+    code = (
+        AT_EXIT
+        + """
+class Last:
+    def __del__(self, say=say):
+        say(b"last")
+keep = Last()
+"""
+    )
+    assert run(code) == ["early", "late", "last"]
+
+
+def test_exit_while_a_thread_computes():
+    code = (
+        AT_EXIT
+        + """
+def work():
+    while True:
+        x % 77
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+"""
+    )
+    assert run(code) == ["early", "late"]
+
+
+@each_operation
+def test_a_warning_points_at_the_callers_line(name, path, recwarn):
+    x, zeros = np.arange(5_000), np.zeros(5_000, int)
+    with fastops.patched():
+        UFUNCS[name](x, zeros)
+    assert [(str(entry.message), entry.filename) for entry in recwarn] == [(f"divide by zero encountered in {name}", __file__)]
+
+
+@pytest.mark.parametrize("mode", ["ignore", "warn", "raise", "call", "print", "log"])
+@each_operation
+def test_errstate_is_as_before(name, mode, path, capsys):
+    heard = []
+
+    class Log:
+        write = heard.append
+
+    made = []
+    receiver = Log() if mode == "log" else lambda *args: heard.append(args)
+    for patch in (False, True):
+        if patch:
+            fastops.patch_numpy()
+        heard.clear()
+        with np.errstate(all=mode, call=receiver):
+            done = outcome(UFUNCS[name], np.arange(5_000), np.zeros(5_000, int))
+        made.append((done.warnings, done.error, list(heard), capsys.readouterr()))
+    assert made[0] == made[1]
+
+
+def test_every_dtype_has_a_record():
+    fastops.patch_numpy()
+    numbers = {dtype.num for dtype in DTYPES.values()}
+    for operation in OURS.values():
+        assert numbers <= operation._patch.records.keys()
+    assert fastops.mod._patch.records[1].long == LARGE
