@@ -14,7 +14,7 @@ import pytest
 
 import fastops
 from fastops import dispatch, ufuncs
-from fastops.engine import iteration, threads
+from fastops.engine import driving, iteration, threads
 
 # --- operations and dtypes ----------------------------------------------------------------------------------------------------------------
 OPERATIONS: dict[str, tuple[Callable[..., Any], np.ufunc]] = {
@@ -255,13 +255,13 @@ def in_python(large: int = 0) -> Iterator[None]:
 def _count_driven(patch: pytest.MonkeyPatch) -> list[Any]:
     """A list that grows by one for each call of the driver."""
     driven: list[Any] = []
-    drive = iteration.drive
+    drive = driving.drive
 
     def counted(*args: Any) -> int:
         driven.append(args)
         return drive(*args)
 
-    patch.setattr(iteration, "drive", counted)
+    patch.setattr(driving, "drive", counted)
     return driven
 
 

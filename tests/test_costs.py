@@ -9,7 +9,7 @@ from conftest import OPERATIONS, assert_same, each_dtype, each_operation, in_pyt
 
 from fastops import real_ufuncs
 from fastops.dispatch import LARGE
-from fastops.engine import costs, iteration, threads
+from fastops.engine import costs, driving, threads
 
 FLOAT64 = np.dtype("f8")
 
@@ -43,14 +43,14 @@ def set_start(monkeypatch):
 @pytest.fixture
 def driven(monkeypatch):
     """The calls that took the parallel driver."""
-    driven, drive = [], iteration.drive
+    driven, drive = [], driving.drive
 
     def counted(plan, loop, workers):
         if workers > 1:
             driven.append(workers)
         return drive(plan, loop, workers)
 
-    monkeypatch.setattr(iteration, "drive", counted)
+    monkeypatch.setattr(driving, "drive", counted)
     return driven
 
 

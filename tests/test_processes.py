@@ -51,11 +51,11 @@ LARGE_CALLS = """
 import os, sys, warnings
 import numpy as np
 import fastops
-from fastops.engine import iteration, threads
+from fastops.engine import driving, threads
 threads.limit = lambda: 2
 threads.WORTHWHILE = 1e-9  # whatever the loops and the layer cost here
-driven, drive = [], iteration.drive
-iteration.drive = lambda *args: driven.append(1) or drive(*args)
+driven, drive = [], driving.drive
+driving.drive = lambda *args: driven.append(1) or drive(*args)
 x, y = np.random.default_rng(0).normal(size=(2, 300_000))
 i, j = np.random.default_rng(0).integers(1, 2**31, (2, 300_000), np.int32)
 want, want_integers = np.fmod(x, y), np.remainder(i, j)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy import ndarray
 
 from . import real_ufuncs
-from .engine import compiler, errors, iteration, threads, vectorcall
+from .engine import compiler, driving, errors, iteration, threads, vectorcall
 from .engine.operands import (
     INPUTS,
     PLAIN_NUMBERS,
@@ -127,7 +127,7 @@ class Remainder:
             if plan is None or (workers < 2 and plan.tile[0] == 1):
                 return None
             known = threads.start_is_known()
-            raised = iteration.drive(plan, loop, workers)
+            raised = driving.drive(plan, loop, workers)
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return None
@@ -276,7 +276,7 @@ def limit() -> None:
 def launch() -> None:
     """The parallel driver, and what its start costs, for those who will not come here to learn it."""
     try:
-        iteration.learn_start()
+        driving.learn_start()
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))
     limit()

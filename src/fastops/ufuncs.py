@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from . import real_ufuncs, scatter
 from .dispatch import Remainder
-from .engine import compiler, iteration
+from .engine import compiler, driving
 
 
 def _remainder(
@@ -131,6 +131,6 @@ def parts(*dtypes: DTypeLike) -> list[tuple[str, Callable[[], object]]]:
 
 def _make_driver() -> None:
     try:
-        iteration.warm_up()
+        driving.warm_up()
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))

@@ -1,7 +1,7 @@
 """From operands of any rank and strides to long one-dimensional loops, shared out among threads.
 
 `plan` broadcasts the operands, allocates the output in NumPy's memory order, sorts and merges the axes (by `numpy.nditer`, which does
-just that for NumPy's own ufuncs) and takes the addresses. `drive` walks a plan with any inner loop, by address.
+just that for NumPy's own ufuncs) and takes the addresses. `driving` walks a plan with any inner loop, by address.
 
 Two patterns are slow row by row, and are cut into tiles: short rows, for the loop is called too often, and operands whose memory runs along
 different axes, for each element then costs a cache line.
@@ -9,14 +9,13 @@ different axes, for each element then costs a cache line.
 
 from __future__ import annotations
 
-from ctypes import CFUNCTYPE, addressof, c_ssize_t
-from functools import cache
-from math import gcd, inf, prod
+from ctypes import addressof
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import compiler, costs, threads
+from . import threads
 
 CHUNK = 1 << 14  # elements that a thread takes at a time, about: a few microseconds of work, and within the second-level cache
 LINE, CACHE = 64, 1 << 18  # bytes of a cache line, and of a second-level cache
@@ -195,9 +194,9 @@ def _same_cells(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     return x.shape == y.shape and x.strides == y.strides and x.ctypes.data == y.ctypes.data
 
 
-def _words(plan: Plan, loop: int, copy: int, buffers: int) -> list[int]:
-    """The plan as the words that `kernels.driver` reads; the first counts the tasks taken. Tasks are groups of tiles, or segments of long
-    rows, and begin on cache lines."""
+def words(plan: Plan, loop: int, copy: int, buffers: int) -> list[int]:
+    """The plan as the words that `kernels.driver` reads; the first counts the tasks taken, the second collects the flags. Tasks are groups
+    of tiles, or segments of long rows, and begin on cache lines."""
     (rows, columns), (height, width), size = plan.matrix, plan.tile, plan.out.dtype.itemsize
     per_task, margin = max(1, CHUNK // (height * width)), 0
     if height == 1 and width < columns:
@@ -210,69 +209,3 @@ def _words(plan: Plan, loop: int, copy: int, buffers: int) -> list[int]:
     team = addressof(threads.team)
     return [0, 0, team, loop, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape), buffers, BUFFER,
             *plan.addresses, *plan.row_strides, *plan.steps, *plan.buffered, *shape, *strides[0], *strides[1], *strides[2]]  # fmt: skip
-
-
-@cache
-def driver(parallel: bool) -> Any:
-    word = compiler.numba().types.intp
-    if parallel:
-        threads.launch()  # a cached parallel function must not be loaded before: Numba ends the process
-    with compiler.compiling():
-        from ..kernels import driver as kernel
-
-        template = kernel.drive_in_parallel if parallel else kernel.drive_serially
-        address = compiler.c_function(template, {}, template.__name__, word(word, word), parallel).address
-    if parallel:
-        threads.team.drive = address
-    return CFUNCTYPE(c_ssize_t, c_ssize_t, c_ssize_t)(address)  # which releases the GIL
-
-
-@cache
-def copier(size: int) -> int:
-    """The address of the loop that copies tiles of items of so many bytes."""
-    compiler.numba()
-    with compiler.compiling():
-        from ..kernels import tiles
-
-        return compiler.inner_loop(tiles.copy_loop, tiles.names(size), f"copy_{size}").address
-
-
-def warm_up() -> None:
-    """Compile, or load, all that `drive` may need beside the loop."""
-    for parallel in (False, True) if threads.launch() else (False,):
-        driver(parallel)
-    for size in (1, 2, 4, 8):
-        copier(size)
-
-
-def drive(plan: Plan, loop: int, workers: int) -> int:
-    """Run the inner loop at the address `loop` over a plan by `workers` threads; the floating-point flags that it raised."""
-    if workers > 1 and not threads.start_is_known():
-        _measure_start(workers)
-    return _run(plan, loop, workers)
-
-
-def learn_start() -> None:
-    """What starting threads costs, if there are any."""
-    workers = threads.workers(inf)
-    while workers > 1 and not threads.start_is_known():
-        _measure_start(workers)
-
-
-def _measure_start(workers: int) -> None:
-    threads.learn_start(costs.best(lambda: _drive_nothing(workers), 30))
-
-
-def _drive_nothing(workers: int) -> None:
-    """All that the parallel way adds to a call: for the clock."""
-    x = np.empty(2 * SHORT, np.int8)
-    empty = plan(x, x, None, x.dtype)
-    if empty is not None:
-        _run(empty._replace(shape=[0], strides=[[0]] * 3), 0, workers)  # there is no tile, so no loop is called
-
-
-def _run(plan: Plan, loop: int, workers: int) -> int:
-    copy = copier(plan.out.itemsize) if any(plan.buffered) else 0
-    buffers = np.empty(3 * BUFFER * workers if copy else 0, np.uint8)  # not on the threads' stacks, which may be small
-    words = np.array(_words(plan, loop, copy, buffers.__array_interface__["data"][0]), np.intp)
-    return int(driver(workers > 1)(words.__array_interface__["data"][0], workers))

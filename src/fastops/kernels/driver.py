@@ -30,7 +30,7 @@ identify = caller(ir.IntType(WORD.bitwidth))
 CHUNK, LINE = 1 << 14, 64  # as in `iteration`
 inlined = njit(forceinline=True, error_model="numpy")
 
-# The words of a plan, as `iteration._words` lays them down. The last two axes of the shape count the tiles of a matrix, across and down.
+# The words of a plan, as `iteration.words` lays them down. The last two axes of the shape count the tiles of a matrix, across and down.
 (TAKEN, RAISED, TEAM, LOOP, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES, BUFFERS,
     BUFFER) = (8 * k for k in range(16))  # fmt: skip
 ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(16, 29, 3))
