@@ -58,9 +58,9 @@ def test_every_type_of_c_has_the_loop(name, code):
 @pytest.mark.parametrize("system", ["unknown-linux-gnu", "apple-darwin20", "pc-windows-msvc"])
 @pytest.mark.parametrize(("processor", "features"), [
     ("x86_64 generic", set()),
-    ("x86_64 haswell", {"fused", "half"}),
-    ("x86_64 skylake-avx512", {"fused", "half", "wide"}),
-    ("aarch64 generic", {"fused", "half", "wide"}),
+    ("x86_64 haswell", {"fused", "half", "rounds"}),
+    ("x86_64 skylake-avx512", {"fused", "half", "rounds", "wide"}),
+    ("aarch64 generic", {"fused", "half", "rounds", "wide"}),
 ])  # fmt: skip
 def test_features_on_every_system(system, processor, features, monkeypatch):
     """Library functions have other names on some."""

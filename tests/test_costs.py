@@ -60,8 +60,8 @@ def driven(monkeypatch):
 def test_each_loop_is_measured_when_it_is_made(name, dtype):
     real_ufuncs.loop(name, dtype)
     low, high = costs.BOUNDS
-    for by_scalar in (True, False):
-        assert low <= real_ufuncs.cost(name, dtype, by_scalar) <= high
+    for cost in real_ufuncs.cost(name, dtype):
+        assert low <= cost <= high
 
 
 @each_operation
@@ -185,6 +185,6 @@ def test_the_native_entry_keeps_calls_while_threads_do_not_pay(name, dtype, star
         monkeypatch.setattr(served, "large", 0)  # and as it was afterwards
     operation._limit()
     large = operation._gate.served[min(dtype.num, 24)].large
-    cost = max(real_ufuncs.cost(name, dtype, by_scalar) for by_scalar in (True, False))
+    cost = max(real_ufuncs.cost(name, dtype))
     assert not threads.worthwhile((large - 1) * cost)
     assert threads.worthwhile((large + 1) * cost)

@@ -89,7 +89,9 @@ def _warm_up(parser: argparse.ArgumentParser, dtypes: Sequence[str]) -> int:
     loaded = sum(function.from_cache for function in made)
     seconds = time.perf_counter() - start
     print(f"{len(made)} functions in {seconds:.1f} s: {len(made) - loaded} compiled, {loaded} loaded from the cache.")
-    if len(made) < len(parts):
+    try:
+        compiler.numba()
+    except compiler.Unavailable:
         return 1  # a warning said why
     print(f"The cache: {info.cache_text(info.cache_place())}")
     return 0
