@@ -69,7 +69,7 @@ def threads_of(team):
                     bits &= bits - 1
                     count += 1
             available = max(min(available, count), 1)
-    return min(available, count_threads(mask_of(team)))
+    return min(available, count_threads(mask_of(team))) if mask_of(team) != 0 else available
 
 
 @inline
