@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import os
 import threading
 
 import numpy as np
@@ -400,6 +401,25 @@ share()
 def right():
     return np.array_equal(x % 77, want)
 """
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
+def test_one_processor_has_no_driver():
+    """And is asked for one once."""
+    code = """
+import os
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+import numpy as np, fastops
+from fastops.engine import threads
+fastops.patch_numpy()
+x = np.arange(1, 3_000_001, dtype=np.float64)
+want = np.fmod(x, 77)
+record = fastops.fmod._patch.records[np.dtype(float).num]
+before, asked, drive = record.shared, [], fastops.fmod._patch._drive
+fastops.fmod._patch._drive = lambda: asked.append(1) or drive()
+print(before < x.size, *(np.array_equal(np.fmod(x, 77), want) for _ in range(3)), len(asked), bool(threads.team.drive))
+"""
+    assert run(code) == ["True", "True", "True", "True", "1", "False"]
 
 
 @unix

@@ -145,7 +145,10 @@ class Patch:
         return _guarded(threading.Thread(target=self._compile, args=(self._dtypes[record],)).start)
 
     def _asked_for_threads(self, record: int) -> int:
-        return _guarded(self._drive)
+        interrupted = _guarded(self._drive)
+        if not threads.team.drive:  # there is no second thread: ask no more
+            self.records[self._dtypes[record].num].shared = sys.maxsize
+        return interrupted
 
 
 def _guarded(function: Callable[..., object], *arguments: Any) -> int:
