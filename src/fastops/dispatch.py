@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import wraps
 from itertools import product
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy import ndarray
 
 from . import real_ufuncs
 from .engine import compiler, driving, errors, iteration, threads, vectorcall
+from .engine.headers import WARN_ON_WRITE
 from .engine.operands import (
     INPUTS,
     PLAIN_NUMBERS,
@@ -31,6 +33,7 @@ from .engine.operands import (
     every_operand,
     is_subclass,
     kind_of,
+    look_at,
     overrides,
     result_size,
 )
@@ -38,6 +41,16 @@ from .engine.patch import Patch
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 _operations: list[Remainder] = []
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """That of a ufunc, with NumPy's name, signature and docstring."""
+
+    @wraps(getattr(np.ufunc, name))
+    def method(self: Remainder, *args: Any, **kwargs: Any) -> Any:
+        return self._any(name, *args, **kwargs)
+
+    return method
 
 
 @vectorcall.with_room
@@ -89,7 +102,7 @@ class Remainder:
             size2 = x2.size
         elif type(x2) not in self._scalars:
             return self._any("__call__", *args, **kwargs)
-        if out is not None and type(out) is not ndarray:
+        if out is not None and (type(out) is not ndarray or out.flags.num & WARN_ON_WRITE):
             return self._any("__call__", *args, **kwargs)
         # Two small operands of one shape need no look at the size that they broadcast to.
         if size1 * size2 >= LARGE and (size1 >= LARGE or size2 >= LARGE or x1.shape != x2.shape):
@@ -148,11 +161,18 @@ class Remainder:
             return self._by_numpy(method, args, kwargs)
         real = self._real if method == "__call__" else getattr(self._real, method)
         if any(map(overrides, every_operand(args, kwargs))):
-            self._prepare([declared(args[k]) for k in inputs])
-            return errors.as_caller(real, args, kwargs)
-        if method != "at":
-            args = tuple(as_array(x) if k in inputs else x for k, x in enumerate(args))
-        operands = [args[k] for k in inputs]
+            operands = [declared(args[k]) for k in inputs]
+            if any(isinstance(kind, np.dtype) and kind.kind in "mM" for kinds, _ in operands for kind in kinds):
+                return self._by_numpy(method, args, kwargs)
+            self._prepare(operands)
+            try:
+                return errors.as_caller(real, args, kwargs)
+            except TypeError as error:
+                if not str(error).startswith(errors.UNSERVED):
+                    raise
+            return self._by_numpy(method, args, kwargs)  # which they may know, and which has the loops for times
+        args = tuple(as_array(x) if k in inputs[method == "at" :] else x for k, x in enumerate(args))  # `at` changes the first itself
+        operands = [look_at(args[k]) for k in inputs]
         kinds = [kind_of(x) for x in operands]
         asked = asked_dtype(method, args, kwargs)
         dtypes = [kind for kind in (*kinds, asked) if isinstance(kind, np.dtype)]
@@ -232,33 +252,18 @@ class Remainder:
         return self._patch
 
     # --- as a ufunc ---
-    def reduce(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.reduce`."""
-        return self._any("reduce", *args, **kwargs)
+    reduce, accumulate, reduceat, outer, at = map(_method, ("reduce", "accumulate", "reduceat", "outer", "at"))
 
-    def accumulate(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.accumulate`."""
-        return self._any("accumulate", *args, **kwargs)
-
-    def reduceat(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.reduceat`."""
-        return self._any("reduceat", *args, **kwargs)
-
-    def outer(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.outer`."""
-        return self._any("outer", *args, **kwargs)
-
-    def at(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.at`."""
-        return self._any("at", *args, **kwargs)
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """So that `isinstance` takes it for a ufunc, as pandas' `apply` and others ask."""
+        return np.ufunc
 
     def __getattr__(self, name: str) -> Any:  # nin, types, resolve_dtypes …
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._numpys, name)
+        return getattr(object.__getattribute__(self, "_numpys"), name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name for name in dir(self._numpys) if not name.startswith("_"))})
+        return sorted({*super().__dir__(), *dir(self._numpys)})
 
     def __repr__(self) -> str:
         return f"<fastops ufunc {self.__name__!r}>"

@@ -14,7 +14,8 @@ import numpy as np
 from . import headers
 
 _FROM_FUNC_AND_DATA, _REGISTER_LOOP, _REPLACE_LOOP = 1, 2, 30
-NUMBERS = frozenset({*range(1, 13), 23})  # type numbers NPY_BYTE to NPY_DOUBLE and NPY_HALF: the loops that a clone has
+NUMBERS = frozenset({*range(1, 13), 23})  # type numbers NPY_BYTE to NPY_DOUBLE and NPY_HALF
+_CLONED = NUMBERS | {13, 17}  # and NPY_LONGDOUBLE and NPY_OBJECT, for those who are handed a clone; timedelta64 wants a resolver of units
 _INNER_LOOP, _POINTER, _INT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
 _alive: list[Any] = []  # what the ufuncs point at
 
@@ -105,11 +106,11 @@ def user_loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Pair | None:
 
 
 def clone(ufunc: np.ufunc) -> np.ufunc:
-    """A new ufunc of the same name with NumPy's own loops for its number types, ready to have them replaced."""
+    """A new ufunc of the same name with NumPy's own loops, ready to have them replaced."""
     try:
         head = _head(ufunc)
         kinds = [tuple(head.types[head.nargs * row + k] for k in range(head.nargs)) for row in range(head.ntypes)]
-        rows = [row for row, numbers in enumerate(kinds) if NUMBERS.issuperset(numbers)]
+        rows = [row for row, numbers in enumerate(kinds) if _CLONED.issuperset(numbers)]
         functions = (_INNER_LOOP * len(rows))(*(head.functions[row] for row in rows))
         data = (_POINTER * len(rows))(*(head.data[row] for row in rows))  # some of NumPy's loops find the C library's fmod here
         numbers = (ctypes.c_ubyte * (3 * len(rows)))(*(number for row in rows for number in kinds[row]))

@@ -9,15 +9,19 @@ else).
 from __future__ import annotations
 
 import contextvars
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = "divide by zero", "overflow", "underflow", "invalid value"
+# How a TypeError of NumPy begins when nobody has taken a ufunc, or when it has no loop.
+UNSERVED = ("operand type(s) all returned NotImplemented from __array_ufunc__", "ufunc '")
 _KINDS = {DIVIDE: ("divide", 1), OVERFLOW: ("over", 2), UNDERFLOW: ("under", 4), INVALID: ("invalid", 8)}  # NumPy's FPE numbers
 
 
@@ -64,7 +68,8 @@ def report(messages: Sequence[str]) -> None:
         elif mode == "raise":
             raise FloatingPointError(message)
         elif mode == "print":
-            sys.stderr.write(f"Warning: {message}\n")
+            with suppress(OSError):  # there may be no such stream
+                os.write(2, f"Warning: {message}\n".encode())  # C's, as NumPy, whatever `sys.stderr` is
         elif mode in ("call", "log"):
             _call_back(mode, kind, number, message)
 
@@ -92,7 +97,7 @@ def _caller() -> tuple[FrameType, int]:
     """The innermost frame outside of this package, and its `stacklevel` for the function that asks."""
     frame, level = sys._getframe(1), 1
     package = __name__.partition(".")[0]
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == package:  # which may be anything
         frame, level = frame.f_back, level + 1
     return frame, level
 

@@ -30,9 +30,16 @@ def kind_of(x: Any) -> Any:
 def as_array(x: Any) -> Any:
     """A sequence, or an object that gives an array, as that array: once, for that may cost much or happen only once. Objects that want to
     wrap the result stay, so that NumPy asks them to."""
-    if isinstance(x, (list, tuple)):
-        return np.asarray(x)
-    if isinstance(x, (np.ndarray, np.generic)) or not hasattr(type(x), "__array__") or hasattr(x, "__array_wrap__"):
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x
+    if isinstance(x, (list, tuple)) or (hasattr(type(x), "__array__") and not hasattr(x, "__array_wrap__")):
+        return errors.as_caller(np.asarray, (x,), {})
+    return x
+
+
+def look_at(x: Any) -> Any:
+    """The number or array that NumPy takes x for: what x itself says of its dtype and shape may mean anything."""
+    if type(x) is int or type(x) is float or isinstance(x, (np.ndarray, np.generic)):
         return x
     return errors.as_caller(np.asarray, (x,), {})
 
@@ -74,11 +81,14 @@ def declared(x: Any) -> tuple[list[Any], int]:
     """What an object that handles ufuncs itself says of the dtypes and the number of its elements, without computing them."""
     if type(x) is int or type(x) is float:
         return [type(x)], 1
-    dtypes: Any = getattr(x, "dtypes", ())  # a data frame's, one for each column
-    several = set(dtypes) if hasattr(dtypes, "__iter__") else set()
-    kinds = [dtype for dtype in (getattr(x, "dtype", None), *several) if isinstance(dtype, np.dtype)]
-    size = getattr(x, "size", 0)
-    return kinds, int(size) if isinstance(size, (int, np.integer)) else 0
+    try:
+        dtypes: Any = getattr(x, "dtypes", ())  # a data frame's, one for each column
+        several = set(dtypes) if hasattr(dtypes, "__iter__") else set()
+        kinds = [dtype for dtype in (getattr(x, "dtype", None), *several) if isinstance(dtype, np.dtype)]
+        size = getattr(x, "size", 0)
+        return kinds, int(size) if isinstance(size, (int, np.integer)) else 0
+    except Exception:  # of the object's own code, which NumPy would not have asked
+        return [], 0
 
 
 def asked_dtype(method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> np.dtype[Any] | None:
