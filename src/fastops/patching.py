@@ -13,7 +13,7 @@ from . import real_ufuncs
 from .engine import compiler
 from .engine.capi import UnexpectedNumpy
 from .engine.patch import Patch
-from .ufuncs import fmod, remainder
+from .ufuncs import floored, truncated
 
 _lock = threading.RLock()
 _blocks = 0  # `with patched()` that are under way
@@ -111,7 +111,7 @@ def is_patched() -> bool:
 
 def _patches() -> list[Patch]:
     """Those that were made by now."""
-    return [operation._patch for operation in (remainder, fmod) if operation._patch]
+    return [operation._patch for operation in (floored, truncated) if operation._patch]
 
 
 def _apply() -> None:
@@ -121,7 +121,7 @@ def _apply() -> None:
         raise RuntimeError(f"fastops cannot patch NumPy: {real_ufuncs.problem}")
     try:
         compiler.numba()
-        patches = [operation.patch() for operation in (remainder, fmod)]
+        patches = [operation.patch() for operation in (floored, truncated)]
     except (compiler.Unavailable, UnexpectedNumpy) as reason:
         raise RuntimeError(f"fastops cannot patch NumPy: {reason}") from reason
     for patch in patches:

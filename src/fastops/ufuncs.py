@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,6 +12,9 @@ from numpy.typing import DTypeLike
 from . import real_ufuncs, scatter
 from .dispatch import Remainder
 from .engine import compiler, driving
+
+if TYPE_CHECKING:
+    from . import signatures
 
 
 def _remainder(
@@ -83,8 +86,10 @@ def _fmod(
     """
 
 
-fmod = Remainder("fmod", _fmod)
-remainder = mod = Remainder("remainder", _remainder, truncated=fmod)
+truncated = Remainder("fmod", _fmod)
+floored = Remainder("remainder", _remainder, truncated=truncated)
+fmod = cast("signatures.Fmod", truncated)
+remainder = mod = cast("signatures.Remainder", floored)
 
 
 def warmup(*dtypes: DTypeLike) -> None:
@@ -124,7 +129,7 @@ def parts(*dtypes: DTypeLike) -> list[tuple[str, Callable[[], object]]]:
     for dtype in dict.fromkeys(dtype.newbyteorder("=") for dtype in wanted):
         if not real_ufuncs.is_served(dtype):
             raise TypeError(f"there is no loop for {dtype}; there are for the integers, float16, bfloat16, float32 and float64")
-        for name, make in (("remainder", remainder.loop), ("fmod", fmod.loop), ("scatter_div", scatter.make_kernel)):
+        for name, make in (("remainder", floored.loop), ("fmod", truncated.loop), ("scatter_div", scatter.make_kernel)):
             made.append((f"{name} {dtype.name}", partial(make, dtype)))
     return made
 
