@@ -1,4 +1,4 @@
-"""What type checkers must infer of fastops' functions: checked by mypy in `test_forms.py`, never run."""
+"""What type checkers must infer of fastops' functions: checked by mypy in `test_typing.py`, never run."""
 
 from typing import Any, Literal, assert_type
 

@@ -9,10 +9,8 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
-from functools import wraps
 from itertools import product
 from typing import Any
 
@@ -38,34 +36,20 @@ from .engine.operands import (
     result_size,
 )
 from .engine.patch import Patch
+from .ufunc_like import UfuncLike
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 _operations: list[Remainder] = []
 
 
-def _method(name: str) -> Callable[..., Any]:
-    """That of a ufunc, with NumPy's name, signature and docstring."""
-
-    @wraps(getattr(np.ufunc, name))
-    def method(self: Remainder, *args: Any, **kwargs: Any) -> Any:
-        return self._any(name, *args, **kwargs)
-
-    return method
-
-
 @vectorcall.with_room
-class Remainder:
+class Remainder(UfuncLike):
     """A callable like the ufunc `numpy.remainder` or `numpy.fmod`, with fastops' loops. A ufunc's methods and attributes are there."""
 
     def __init__(self, name: str, prototype: Callable[..., Any], truncated: Remainder | None = None):
         """`prototype` has the signature and the docstring; `truncated` is what the attribute `fmod=1` of ONNX's Mod asks for."""
-        self.__name__ = self.__qualname__ = name
-        self.__module__ = "fastops"  # where pickle finds it
-        self.__doc__ = inspect.cleandoc(prototype.__doc__ or "")
-        parameters = inspect.signature(prototype).parameters.values()
-        self.__signature__ = inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in parameters])
+        super().__init__(name, prototype)
         self._truncated = truncated
-        self._numpys: np.ufunc = getattr(np, name)
         self._real: np.ufunc = getattr(real_ufuncs, name)
         self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
         self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
@@ -250,26 +234,6 @@ class Remainder:
             if self._patch.waits_for(dtype):
                 self._serve(dtype, real_ufuncs.loop(self.__name__, dtype))
         return self._patch
-
-    # --- as a ufunc ---
-    reduce, accumulate, reduceat, outer, at = map(_method, ("reduce", "accumulate", "reduceat", "outer", "at"))
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        """So that `isinstance` takes it for a ufunc, as pandas' `apply` and others ask."""
-        return np.ufunc
-
-    def __getattr__(self, name: str) -> Any:  # nin, types, resolve_dtypes …
-        return getattr(object.__getattribute__(self, "_numpys"), name)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._numpys)})
-
-    def __repr__(self) -> str:
-        return f"<fastops ufunc {self.__name__!r}>"
-
-    def __reduce__(self) -> str:
-        return self.__name__
 
 
 def limit() -> None:
