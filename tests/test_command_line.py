@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fastops
 from fastops import info, jobs, ufuncs
 
 QUICK = ("--size", "0.002")
@@ -266,11 +267,163 @@ def test_warmup_of_a_dtype_without_a_loop(dtype: str):
     assert message.endswith(f"(choose from {', '.join(info.DTYPES)})")
 
 
+# --- run ----------------------------------------------------------------------------------------------------------------------------------
+PROGRAMS: dict[str, tuple[str, str]] = {  # the text of a program, and the arguments it is given
+    "what a program sees of itself": (
+        "import sys\\nprint(__name__, __file__, __package__, __spec__ and __spec__.name, sys.argv, sys.path[0])\\n"
+        "print(sys.modules['__main__'].A)\\n1 / 0",
+        "a b",
+    ),
+    "options of its own": ("import sys; print(sys.argv)", "--help -h --size 3 -m module run -- -"),
+    "main": ("if __name__ == '__main__': print('main')", ""),
+    "standard input": ("print(input()[::-1]); import sys; print(sys.stdin.read())", ""),
+    "exit code": ("import sys; sys.exit(7)", ""),
+    "exit with a message": ("raise SystemExit('so')", ""),
+    "exit without a code": ("import sys; sys.exit()", ""),
+    "traceback": ("def divide(x):\n    return x / 0\n\ndivide(1)", ""),
+    "traceback with a cause": ("try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('so') from error", ""),
+    "syntax error": ("x = (", ""),
+    "interrupt": ("raise KeyboardInterrupt", ""),
+    "hook of its own": (
+        "import sys, traceback\nsys.excepthook = lambda kind, error, trace: print(kind, error, len(traceback.extract_tb(trace)))\n[][1]",
+        "",
+    ),
+    "at exit": ("import atexit; atexit.register(lambda: print('at exit', __name__, A))", ""),
+    "warning": ("import warnings; warnings.warn('so')", ""),
+    "pickle": ("import pickle\nclass B: pass\nprint(type(pickle.loads(pickle.dumps(B()))) is B)", ""),
+    "source": ("import inspect\ndef f(): pass\nprint(inspect.getsource(f))", ""),
+    "spawned process": (
+        "import multiprocessing\n"
+        "def f(x): return x + 1, __name__\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool: print(pool.map(f, [1]))",
+        "",
+    ),
+}
+PLACES = {  # a file, and how Python is told to run it
+    "script": ("program.py", "program.py"),
+    "script in a folder": ("folder/program.py", "folder/program.py"),
+    "folder": ("folder/__main__.py", "folder"),
+    "module": ("program.py", "-m program"),
+    "package": ("package/__main__.py", "-m package"),
+    "module of a package": ("package/program.py", "-m package.program"),
+}
+
+
+def run_both(folder: Path, *command: str) -> tuple[subprocess.CompletedProcess[str], subprocess.CompletedProcess[str]]:
+    """A program by Python, and by `python -m fastops run`."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(fastops.__file__).parents[1])}
+    options: dict[str, Any] = {"cwd": folder, "env": environment, "input": "first\nsecond\n", "text": True, "timeout": 300}
+    plain = subprocess.run([sys.executable, *command], capture_output=True, **options)
+    patched = subprocess.run([sys.executable, "-m", "fastops", "run", *command], capture_output=True, **options)
+    return plain, patched
+
+
+@pytest.mark.parametrize(
+    ("program", "place"),
+    [*((program, "script") for program in PROGRAMS), *(("what a program sees of itself", place) for place in list(PLACES)[1:])],
+)
+def test_run_as_python_does(program: str, place: str, tmp_path: Path):
+    text, arguments = PROGRAMS[program]
+    file, command = PLACES[place]
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(f"A = 1\n{text}\n")
+    plain, patched = run_both(tmp_path, *command.split(), *arguments.split())
+    assert (patched.returncode, patched.stdout) == (plain.returncode, plain.stdout)
+    assert patched.stderr == re.sub(r'  File "<frozen runpy>", line \d+, in \w+\n', "", plain.stderr)
+
+
+def test_run_patches_the_program_and_its_forks(tmp_path: Path):
+    (tmp_path / "program.py").write_text(
+        "import fastops, multiprocessing\n"
+        "def f(x): return fastops.is_patched()\n"
+        "if __name__ == '__main__':\n"
+        "    print(fastops.is_patched())\n"
+        "    if 'fork' in multiprocessing.get_all_start_methods():\n"
+        "        with multiprocessing.get_context('fork').Pool(1) as pool: print(*pool.map(f, [0]))\n"
+    )
+    plain, patched = run_both(tmp_path, "program.py")
+    assert set(plain.stdout.split()) == {"False"}, plain.stderr
+    assert set(patched.stdout.split()) == {"True"}, patched.stderr
+    assert patched.stderr == ""
+
+
+PANDAS = """
+import numpy as np
+import pandas as pd
+
+rng = np.random.default_rng(0)
+rows = 50_000
+frame = pd.DataFrame({
+    "user": rng.integers(-(10**6), 10**6, rows, np.int32),
+    "bucket": rng.integers(0, 60, rows, np.int32),
+    "stamp": rng.integers(0, 2**62, rows),
+    "code": rng.integers(0, 255, rows, np.uint8),
+    "angle": rng.normal(0, 1000, rows),
+    "step": rng.normal(0, 3, rows).astype(np.float32),
+    "half": rng.normal(0, 3, rows).astype(np.float16),
+})
+frame.loc[::1000, "angle"] = np.nan
+results = pd.DataFrame({
+    "array by array": frame.user % frame.bucket,
+    "by a scalar": frame.user % 7,
+    "reversed": 1_000_003 % frame.bucket,
+    "hour": frame.stamp % 86_400 // 3_600,
+    "small": frame.code % np.uint8(10),
+    "turns": frame.angle % 360,
+    "by another column": frame.angle % frame.step,
+    "fmod": np.fmod(frame.angle, 360),
+    "fmod by a column": np.fmod(frame.user, frame.bucket + 1),
+    "single": np.fmod(frame.step, np.float32(0.25)),
+    "half": frame.half % np.float16(0.5),
+    "method": frame.angle.mod(frame.bucket, fill_value=1),
+})
+frame["user"] %= 24
+print(results.dtypes, results.describe(), results.groupby(frame.user).sum(), sep="\\n")
+print(pd.util.hash_pandas_object(results.astype("f8")).sum(), results.tail(20).to_csv())
+print((frame[["user", "code"]] % 5).value_counts(), divmod(frame.angle, 360)[1].sum(), frame.half.astype("f4") % 3)
+"""
+
+
+def test_run_an_unchanged_program_of_pandas(tmp_path: Path):
+    (tmp_path / "program.py").write_text(PANDAS)
+    plain, patched = run_both(tmp_path, "program.py")
+    assert plain.returncode == 0, plain.stderr
+    assert (patched.returncode, patched.stdout, patched.stderr) == (0, plain.stdout, plain.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("nothing.py", 2, r"can't open file '.*nothing\.py': \[Errno \d+\] .+"),
+        ("-m nothing", 1, "No module named 'nothing', or it is a package without a '__main__'"),
+        ("-m nothing.more", 1, "No module named 'nothing.more', or it is a package without a '__main__'"),
+        ("-m json.decoder.more", 1, r"No module named 'json\.decoder\.more', or it is a package without a '__main__'"),
+        ("-m email", 1, "No module named 'email', or it is a package without a '__main__'"),
+        ("-m sys", 1, "there is no code in 'sys'"),
+        (".", 1, r"can't find '__main__' module in '.*'"),
+    ],
+)
+def test_run_what_is_not_there(arguments: str, code: int, said: str, tmp_path: Path):
+    plain, patched = run_both(tmp_path, *arguments.split())
+    assert patched.returncode == plain.returncode == code
+    assert re.fullmatch(f"python -m fastops run: {said}\n", patched.stderr), patched.stderr
+
+
+def test_run_a_package_that_cannot_be_imported(tmp_path: Path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("import nothing")
+    _, patched = run_both(tmp_path, "-m", "package")
+    assert patched.returncode == 1
+    assert patched.stderr.endswith("    import nothing\nModuleNotFoundError: No module named 'nothing'\n")
+
+
 # --- usage --------------------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "arguments",
     ["nonsense", "info more", "int8", "warmup --size 1", "--nonsense", "--size",
-     "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1"],
+     "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1",
+     "run", "run -m", "run --nonsense", "run -m -m", "--size 1 run x"],
 )  # fmt: skip
 def test_wrong_usage(arguments: str):
     done = run("-m", "fastops", *arguments.split())
@@ -279,8 +432,15 @@ def test_wrong_usage(arguments: str):
     assert done.stdout == ""
 
 
-def test_help_has_examples():
-    done = run("--help")
+@pytest.mark.parametrize("arguments", ["--help", "-h", "run --help", "run -h"])
+def test_help_has_examples(arguments: str):
+    done = run(*arguments.split())
     assert done.returncode == 0
-    for promised in ("python -m fastops info", "python -m fastops warmup", "python -m fastops --size 0.05", "exit codes"):
+    for promised in (
+        "python -m fastops info",
+        "python -m fastops warmup",
+        "python -m fastops run",
+        "python -m fastops --size 0.05",
+        "exit codes",
+    ):
         assert promised in done.stdout
