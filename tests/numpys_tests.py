@@ -8,6 +8,7 @@ installed. This module is also the plugin of pytest that patches NumPy in these 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.util
 import json
 import os
@@ -41,16 +42,12 @@ _NUMPYS_FILTERS = (
     "ignore:Importing from numpy.matlib is",
     "ignore::pytest.PytestDeprecationWarning",
 )
-_INVOLVED = ("umath", "scalarmath", "half", "ufunc", "multiarray", "indexing")
+_INVOLVED = (*(f"_core/tests/test_{name}.py" for name in ("umath", "scalarmath", "half", "ufunc", "multiarray", "indexing")), "ma/tests")
 
 SUITES = {
-    "numpy-quick": Suite(
-        "numpy",
-        (*(f"_core/tests/test_{name}.py" for name in _INVOLVED), "ma/tests"),
-        "mod or remainder or division or half",
-        _NUMPYS_FILTERS,
-    ),
-    "numpy": Suite("numpy", ("_core/tests", "ma/tests", "lib/tests", "matrixlib/tests"), "", _NUMPYS_FILTERS),
+    "numpy-quick": Suite("numpy", _INVOLVED, "mod or remainder or division or half", _NUMPYS_FILTERS),
+    "numpy": Suite("numpy", _INVOLVED, "", _NUMPYS_FILTERS),
+    "numpy-core": Suite("numpy", ("_core/tests", "lib/tests", "matrixlib/tests"), "", _NUMPYS_FILTERS),
     "pandas": Suite("pandas", ("tests/arithmetic", "tests/arrays")),
     "pandas-extension": Suite("pandas", ("tests/extension",), "mod or arith"),
     "xarray": Suite("xarray", ("tests",)),
@@ -67,11 +64,9 @@ def _addresses() -> dict[str, int]:
     """Where the inner loops of NumPy's ufuncs are."""
     found = {}
     for ufunc in _UFUNCS:
-        head = capi._UfuncHead.from_address(id(ufunc))
-        for row in range(head.ntypes):
-            number = head.types[head.nargs * row]
-            if number in capi.NUMBERS:
-                found[f"{ufunc.__name__} {number}"] = head.functions[row] or 0
+        place, count, rows = capi.tables(ufunc)
+        loops = (ctypes.c_size_t * count).from_address(place.function)
+        found |= {f"{ufunc.__name__} {number}": loops[row] for number, row in rows.items()}
     return found
 
 
