@@ -410,6 +410,12 @@ def test_run_what_is_not_there(arguments: str, code: int, said: str, tmp_path: P
     assert re.fullmatch(f"python -m fastops run: {said}\n", patched.stderr), patched.stderr
 
 
+def test_run_without_numba(tmp_path: Path):
+    done = run("-c", "import sys; sys.modules['numba'] = None\n" + RUN, "run", str(tmp_path / "nothing.py"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch("python -m fastops run: fastops cannot patch NumPy: ModuleNotFoundError: .*\n", done.stderr)
+
+
 def test_run_a_package_that_cannot_be_imported(tmp_path: Path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("import nothing")

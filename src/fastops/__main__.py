@@ -121,8 +121,11 @@ def _run(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
     arguments = arguments[is_module:]
     if not arguments or arguments[0].startswith("-"):
         parser.error("run wants the name of a script, or -m and the name of a module")
+    try:
+        fastops.patch_numpy()
+    except RuntimeError as error:
+        _stop(str(error), 1)
     main = types.ModuleType("__main__")
-    fastops.patch_numpy()
     sys.argv[:] = arguments
     sys.modules["__main__"] = main  # where pickle and multiprocessing look for what the program defines
     try:
