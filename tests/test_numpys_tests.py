@@ -12,61 +12,62 @@ def test_numpys_tests_end_as_unpatched(tmp_path: Path):
     suite = numpys_tests.SUITES["numpy-quick"]
     unpatched, patched = numpys_tests.run(suite, tmp_path)
     assert numpys_tests.differences(unpatched, patched) == []
-    assert set(map(str, unpatched.values())) == {"['passed in call']"}
+    passed = [test for test, outcome in unpatched.items() if outcome == ["passed in call"]]
     for path in suite.paths:
-        assert any(test.startswith(f"numpy/{path}") for test in unpatched), f"nothing of {path} was run"
+        assert any(test.startswith(f"numpy/{path}") for test in passed), f"nothing of {path} passed"
 
 
-# What a suite may contain, and what is said of it.
-USES_FASTOPS = "import fastops, warnings, pytest, os\n"
+# Files that a suite may have, how their test ends without the patch and with it, and what is said of suites that prove nothing.
+USES = "import os, warnings, fastops, pytest\n"
 DIFFERENT = {
-    "fails": ("def test(): assert not fastops.is_patched()", "['passed in call'] unpatched, ['failed in call'] patched"),
-    "skipped": (
-        "def test():\n    if fastops.is_patched(): pytest.skip()",
-        "['passed in call'] unpatched, ['skipped in call'] patched",
-    ),
-    "expected to fail": (
-        "def test():\n    if fastops.is_patched(): pytest.xfail()",
-        "['passed in call'] unpatched, ['expected to fail, skipped in call'] patched",
-    ),
+    "fails": ("def test(): assert not fastops.is_patched()", "['passed in call']", "['failed in call']"),
+    "skips": ("def test():\n    if fastops.is_patched(): pytest.skip()", "['passed in call']", "['skipped in call']"),
+    "xfails": ("def test():\n    if fastops.is_patched(): pytest.xfail()", "['passed in call']", "['expected to fail, skipped in call']"),
     "warns": (
         "def test():\n    if fastops.is_patched(): warnings.warn('so')",
-        "['passed in call'] unpatched, ['passed in call', 'warned: UserWarning: so'] patched",
+        "['passed in call']",
+        "['passed in call', 'warned: UserWarning: so']",
     ),
-    "fails after": (
+    "fails_afterwards": (
         "@pytest.fixture\ndef after():\n    yield\n    assert not fastops.is_patched()\ndef test(after): pass",
-        "['passed in call'] unpatched, ['passed in call', 'failed in teardown'] patched",
+        "['passed in call']",
+        "['passed in call', 'failed in teardown']",
     ),
-    "is not there": (
-        "def test_(): pass\nif not fastops.is_patched():\n    def test(): pass",
-        "['passed in call'] unpatched, not run patched",
-    ),
+    "is_not_there": ("def test_it(): pass\nif not fastops.is_patched():\n    def test(): pass", "['passed in call']", "not run"),
 }
-INVALID = {
+EQUAL = {
+    "passes": "def test(): pass",
+    "fails_anyway": "def test(): assert False",
+    "skips_anyway": "@pytest.mark.skip\ndef test(): pass",
+}
+PROVES_NOTHING = {
     "unpatches": ("def test(): fastops.unpatch_numpy()", "NumPy should have been in the state"),
     "patches": ("def test(): fastops.patch_numpy()", "NumPy should have been in the state"),
-    "ends the process": ("def test(): os._exit(fastops.is_patched())", "not run to the end, exit code 0"),
-    "has no tests": ("", "not run to the end, exit code 5"),
-    "cannot be collected": ("1 / 0", "not run to the end, exit code 2"),
+    "ends_the_process": ("def test(): os._exit(fastops.is_patched())", "not run to the end, exit code 0"),
+    "is_empty": ("", "not run to the end, exit code 5"),
+    "cannot_be_collected": ("1 / 0", "not run to the end, exit code 2"),
 }
 
 
-def suite_of(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> numpys_tests.Suite:
-    package = folder / "some_package"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "test_it.py").write_text(USES_FASTOPS + text)
+def suite_of(files: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> numpys_tests.Suite:
+    (folder / "package").mkdir()
+    (folder / "package" / "__init__.py").touch()
+    for name, text in files.items():
+        (folder / "package" / f"test_{name}.py").write_text(USES + text)
     monkeypatch.syspath_prepend(folder)
-    return numpys_tests.Suite("some_package", ("test_it.py",))
+    return numpys_tests.Suite("package", tuple(f"test_{name}.py" for name in files))
 
 
-@pytest.mark.parametrize(("text", "said"), DIFFERENT.values(), ids=DIFFERENT)
-def test_a_difference_is_seen(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    unpatched, patched = numpys_tests.run(suite_of(text, tmp_path, monkeypatch), tmp_path)
-    assert numpys_tests.differences(unpatched, patched) == [f"some_package/test_it.py::test: {said}"]
+def test_differences_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    files = EQUAL | {name: text for name, (text, _, _) in DIFFERENT.items()}
+    unpatched, patched = numpys_tests.run(suite_of(files, tmp_path, monkeypatch), tmp_path)
+    assert numpys_tests.differences(unpatched, patched) == sorted(
+        f"package/test_{name}.py::test: {before} unpatched, {after} patched" for name, (_, before, after) in DIFFERENT.items()
+    )
+    assert len(unpatched) == len(files) + 1
 
 
-@pytest.mark.parametrize(("text", "said"), INVALID.values(), ids=INVALID)
-def test_a_run_that_proves_nothing_is_an_error(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("name", "text", "said"), [(name, *case) for name, case in PROVES_NOTHING.items()], ids=PROVES_NOTHING)
+def test_a_run_that_proves_nothing_is_an_error(name: str, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(RuntimeError, match=said):
-        numpys_tests.run(suite_of(text, tmp_path, monkeypatch), tmp_path)
+        numpys_tests.run(suite_of({name: text}, tmp_path, monkeypatch), tmp_path)
