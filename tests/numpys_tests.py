@@ -35,7 +35,7 @@ class Suite(NamedTuple):
     filters: tuple[str, ...] = ()  # of warnings, as the project has them
 
 
-# NumPy's pytest.ini, which its wheels leave out, makes every warning an error but the second and third; the last are of newer pytests.
+# NumPy's pytest.ini, which its wheels leave out, makes every warning an error but two; the last are newer pytest's own.
 _NUMPYS_FILTERS = (
     "error",
     "ignore:the matrix subclass is not",
@@ -78,7 +78,7 @@ _NUMPYS = _addresses()
 
 
 def evidence() -> dict[str, Any]:
-    """Whose loops NumPy runs: what fastops says, what NumPy's tables say, and what a call does (NumPy's loops warn of a signalling NaN)."""
+    """Whose loops NumPy runs: what fastops says, what NumPy's tables say, and what a call does (of a signalling NaN only NumPy warns)."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for ufunc in _UFUNCS:
@@ -137,8 +137,7 @@ def _start(suite: Suite, folder: Path, patched: bool) -> subprocess.Popen[str]:
     folder.mkdir()
     settings = folder / "pytest.ini"
     settings.write_text("[pytest]\nfilterwarnings =\n" + "".join(f"    {line}\n" for line in suite.filters), encoding="utf-8")
-    spec = importlib.util.find_spec(suite.package)
-    package = Path(spec.origin).parent
+    package = Path(importlib.util.find_spec(suite.package).origin).parent
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTEST_ADDOPTS", "PYTHONWARNINGS")}
     environment |= {
         "PYTHONPATH": os.pathsep.join([str(Path(fastops.__file__).parents[1]), str(Path(__file__).parent)]),
@@ -146,21 +145,10 @@ def _start(suite: Suite, folder: Path, patched: bool) -> subprocess.Popen[str]:
         "PYTHONHASHSEED": "0",
         "NPY_AVAILABLE_MEM": "2 GB",  # tests that want more are skipped, whatever the other process takes
     }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--disable-warnings",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        Path(__file__).stem,
-        "-c",
-        str(settings),
-    ]
-    command += ["--rootdir", str(package.parent), "--basetemp", str(folder / "temporary"), "--outcomes", str(folder / "outcomes.json")]
-    command += ["--patched"] * patched + (["-k", suite.select] if suite.select else []) + [str(package / path) for path in suite.paths]
+    command = [sys.executable, "-m", "pytest", "-q", "--disable-warnings", "-p", "no:cacheprovider", "-p", Path(__file__).stem]
+    command += ["-c", str(settings), "--rootdir", str(package.parent), "--basetemp", str(folder / "temporary")]
+    command += ["--outcomes", str(folder / "outcomes.json"), *["--patched"] * patched, "-k", suite.select]
+    command += [str(package / path) for path in suite.paths]
     with open(folder / "output.txt", "w", encoding="utf-8") as output:
         return subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
