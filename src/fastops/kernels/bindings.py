@@ -31,8 +31,7 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
         ways = (wide_ways if kind.bitwidth == 64 else narrow_ways)(not dtype.startswith("u"), floored, ir.IntType(kind.bitwidth), processor)
     size = kind.bitwidth // 8
     block = 4096 // size if "int" in dtype else min(FLOAT_BLOCK, 4096 // size)  # three of them stay in the first-level cache
-    scalar_at_once = "int" in dtype and size < 8  # nothing is ever computed again
-    at_once = scalar_at_once and (size < 4 or not processor.rounds)
+    at_once = "int" in dtype and size < (4 if processor.rounds else 8)  # nothing is ever computed again
     return {
         "SIZE": size,
         "LINE": 64,
@@ -43,7 +42,6 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
         "SHORT": min(128, block),  # else so few that the processor reads the next ones while it computes these
         "LONGEST": UNLIMITED if at_once else block,
         "IN_PLACE": at_once,
-        "SCALAR_IN_PLACE": scalar_at_once,
         "FLAG": INVALID if "float" in dtype else DIVIDE,
         "scratch": scratch(block * size),
         "copy": copier(kind.bitwidth),
@@ -76,18 +74,28 @@ def narrow_ways(signed: bool, floored: bool, kind: ir.IntType, processor: Proces
     single = single_integer(signed, floored, kind)
     if bits < 32 or not processor.rounds:
         return zero_raises(by_array), zero_raises(by_scalar), single
-    quick = partial(integers.by_quotient, floored, signed, FLOAT, processor)
-    return if_short(by_array, quick, signed, FLOAT), zero_raises(by_scalar), single
+    return *if_short(by_array, by_scalar, signed, floored, FLOAT, processor), single
 
 
-def if_short(general: Elementwise, formula: Callable[..., Lane], signed: bool, number: ir.Type, **others: Any) -> Emit:
+def if_short(
+    by_array: Elementwise, by_scalar: Elementwise, signed: bool, floored: bool, number: ir.Type, processor: Processor
+) -> tuple[Emit, Emit]:
     """By a formula for short numbers, unless a block has an element that is not."""
+    formula = partial(integers.by_quotient, floored, signed, number, processor)
+    prepare = partial(integers.prepare_reciprocal, signed, number, processor)
+    scalar_bits = integers.SHORT[number] - 1
+    if not processor.rounds:
+        formula, prepare = partial(integers.in_doubles, floored, signed, processor), partial(integers.prepare_in_doubles, signed, processor)
+        scalar_bits = integers.SHORT[number]
 
-    def note(x: Lane, y: Lane, *rest: Lane) -> Lane:
-        return integers.note_bits(signed, number, x, y, rest[-1])
+    def way(general: Elementwise, bits: int, **others: Any) -> Emit:
+        def note(x: Lane, y: Lane, *rest: Lane) -> Lane:
+            return integers.note_bits(signed, bits, x, y, rest[-1])
 
-    quick = general._replace(formula=formula, note=note, clear=general.output(0), **others)
-    return unless_served(quick, partial(integers.are_short, signed, number), zero_raises(general))
+        quick = general._replace(formula=formula, note=note, clear=general.output(0), **others)
+        return unless_served(quick, partial(integers.are_short, signed, bits), zero_raises(general))
+
+    return way(by_array, integers.SHORT[number]), way(by_scalar, scalar_bits, prepare=prepare)
 
 
 def general_formula(signed: bool, floored: bool, processor: Processor, x: Lane, y: Lane) -> Lane:
@@ -131,12 +139,8 @@ def by_multiplier(signed: bool, floored: bool, by_array: Elementwise) -> Element
 def wide_ways(signed: bool, floored: bool, kind: ir.IntType, processor: Processor) -> tuple[Emit, Emit, Emit]:
     """Of 64 bits."""
     general = Elementwise((kind, kind), kind, partial(general_formula, signed, floored, processor), smallest_divisor, kind(-1))
-    by_reciprocal = partial(integers.in_doubles, floored, signed, processor)
-    quick = partial(integers.by_quotient, floored, signed, DOUBLE, processor) if processor.rounds else by_reciprocal
-    by_array = if_short(general, quick, signed, DOUBLE)
-    prepare = partial(integers.prepare_in_doubles, signed, processor)
-    by_scalar = if_short(general._replace(prepare=lambda y: (y,)), by_reciprocal, signed, DOUBLE, prepare=prepare)
-    return by_array, by_scalar, single_integer(signed, floored, kind)
+    by_scalar = general._replace(prepare=lambda y: (y,))
+    return *if_short(general, by_scalar, signed, floored, DOUBLE, processor), single_integer(signed, floored, kind)
 
 
 def unless_served(quick: Elementwise, serves: Callable[[Lane], Lane], careful: Emit, loop: bool = True) -> Emit:

@@ -133,19 +133,18 @@ def from_below(x: Lane, divisor: Lane, processor: Processor) -> Lane:
 
 
 # --- by the quotient in floating point: short numbers, whose remainders a float holds ---
-SHORT = {FLOAT: 22, DOUBLE: 51}  # bits of a magnitude
+SHORT = {FLOAT: 22, DOUBLE: 51}  # bits of a magnitude; one less where a reciprocal takes the place of the division
 
 
-def note_bits(signed: bool, number: ir.Type, x: Lane, y: Lane, notes: Lane) -> Lane:
+def note_bits(signed: bool, bits: int, x: Lane, y: Lane, notes: Lane) -> Lane:
     """Collects the bits of the operands, signed ones shifted to begin at 0, and the top bit for a divisor of 0."""
-    shift = 1 << SHORT[number]
-    x, y_bits = (x + shift, y + shift) if signed else (x, y)
+    x, y_bits = (x + (1 << bits), y + (1 << bits)) if signed else (x, y)
     return notes | x | where(y == 0, y.constant(1 << (y.bits - 1)), y_bits)
 
 
-def are_short(signed: bool, number: ir.Type, notes: Lane) -> Lane:
-    """Whether all operands whose bits were noted are in the range of `by_quotient`, and no divisor is 0."""
-    return notes < 1 << (SHORT[number] + signed)
+def are_short(signed: bool, bits: int, notes: Lane) -> Lane:
+    """Whether all operands whose bits were noted have magnitudes of so many bits, and no divisor is 0."""
+    return notes < 1 << (bits + signed)
 
 
 def to_number(x: Lane, number: ir.Type, signed: bool, processor: Processor) -> Lane:
@@ -161,18 +160,31 @@ def from_number(x: Lane, bits: int, signed: bool, processor: Processor) -> Lane:
     return x.to_integer(max(bits, 32), signed=signed or bits < 64).low_bits(bits)
 
 
-def by_quotient(floored: bool, signed: bool, number: ir.Type, processor: Processor, x: Lane, y: Lane) -> Lane:
+def by_quotient(floored: bool, signed: bool, number: ir.Type, processor: Processor, x: Lane, y: Lane, inverse: Lane | None = None) -> Lane:
     """The remainder of short integers, y not 0, by a division of floats, of which single precision has 24 bits. (Double has 53.)
 
     Between x / y and its rounded quotient there is no integer: if k were one, they would differ by at least |x / y - k| >= 1 / |y|, but a
     quotient that is rounded as far as k errs by at most |k| / 2**24, and |k * y| <= |x| + |y| is below 2**24. So the integer part is that
     of x / y, and its product with y and the remainder are integers that a float holds. (16 bits are always short.)
+
+    The product with a reciprocal that is 1 + 2**-22 too large has two more roundings: it is too large by a factor between 1 and
+    1 + 1.6 / 2**22, and errs by less than 1 / |y| for |x| <= 2**21. So its integer part is that of x / y too, but for one case: if it is
+    rounded down from a negative integer, that is taken for the next one, which leaves y for 0.
     """
     bits = x.bits
     if bits == 16:
         x, y = x.extend(INT32, signed), y.extend(INT32, signed)
     x, y = (to_number(operand, number, signed, processor) for operand in (x, y))
-    return from_number(multiply_add(processor, -integer_part(x / y, floored), y, x), bits, signed, processor)
+    quotient = x / y if inverse is None else x * inverse
+    r = multiply_add(processor, -integer_part(quotient, floored), y, x)
+    if floored and signed and inverse is not None:
+        r = where(r == y, r.constant(0.0), r)
+    return from_number(r, bits, signed, processor)
+
+
+def prepare_reciprocal(signed: bool, number: ir.Type, processor: Processor, y: Lane) -> tuple[Lane, Lane]:
+    """The divisor, and its reciprocal, which is a little too large."""
+    return y, (1 + 2.0 ** -SHORT[number]) / to_number(y, number, signed, processor)
 
 
 def prepare_in_doubles(signed: bool, processor: Processor, y: Lane) -> tuple[Lane, Lane]:

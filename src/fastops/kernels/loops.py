@@ -27,7 +27,7 @@ def inner_loop(args, dims, steps, data):
     raised = 0
     block_a, block_b, results = scratch(), scratch(), scratch()
     block = LONGEST if step_a == SIZE and (step_b == SIZE or step_b == 0) and step_out == SIZE else BLOCK if reach < NEAR else SHORT
-    direct = step_out == SIZE and ((SCALAR_IN_PLACE if step_b == 0 else IN_PLACE) or (a != out and b != out))
+    direct = step_out == SIZE and (IN_PLACE or (a != out and b != out))
     if step_a == 0:
         copy(pointer(a), 0, block_a, SIZE, block if block < n else n)
     first = 0
