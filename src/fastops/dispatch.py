@@ -187,52 +187,75 @@ class Remainder(UfuncLike):
         return self._resolved[kinds]
 
     def loop(self, dtype: np.dtype[Any] | None) -> int:
-        """The address of the compiled loop, which from now on the real ufunc runs too; 0 if there is none."""
+        """The address of the compiled loop, which from now on the real ufunc runs too, and small calls at once; 0 if there is none."""
+        loop = self._compile(dtype)
+        if loop and self._gate is None:
+            try:
+                self._gate = vectorcall.open_gate(self, self._real, LARGE)
+            except compiler.Unavailable as reason:
+                compiler.warn_unavailable(str(reason))
+            for known in list(self._compiled.values()):
+                self._admit(known)
+            self._limit()
+        return loop
+
+    def _compile(self, dtype: np.dtype[Any] | None) -> int:
+        """As `loop`, for the real ufunc and for NumPy's, if that is patched."""
         if dtype is None or not (dtype.isnative and real_ufuncs.is_served(dtype)):
             return 0
         try:
             loop = real_ufuncs.loop(self.__name__, dtype)
-            if self._gate is None:
-                self._gate = vectorcall.open_gate(self, self._real, LARGE)
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return 0
         if dtype.num not in self._compiled:
             for twin in real_ufuncs.twins(dtype):
-                self._serve(twin, loop)
+                self._serve(twin)
         return loop
 
-    def _serve(self, dtype: np.dtype[Any], loop: int) -> None:
-        """From now on small calls of this dtype go straight to the loop."""
+    def _serve(self, dtype: np.dtype[Any]) -> None:
+        """From now on calls of this dtype run the loop."""
         self._served.add(dtype.num)
         self._scalars.add(dtype.type)
-        if self._gate:
-            python = [kind for kind in (int, float) if getattr(self._resolve(dtype, kind), "num", None) == dtype.num]
-            vectorcall.serve(self._gate, dtype, loop, python)
+        self._admit(dtype)
         self._compiled[dtype.num] = dtype
         self._limit()
+        self._patch_in(dtype)
+
+    def _admit(self, dtype: np.dtype[Any]) -> None:
+        """From now on small calls of this dtype go straight to the loop, if there is a gate."""
+        if self._gate:
+            python = [kind for kind in (int, float) if getattr(self._resolve(dtype, kind), "num", None) == dtype.num]
+            vectorcall.serve(self._gate, dtype, real_ufuncs.loop(self.__name__, dtype), python)
+
+    def _patch_in(self, dtype: np.dtype[Any]) -> None:
+        """From now on NumPy's ufunc runs the loop, if there is a patch."""
         if self._patch:
-            self._patch.serve(dtype, loop, *real_ufuncs.cost(self.__name__, dtype))
+            self._patch.limit(dtype, self._shared(dtype))
+            self._patch.serve(dtype, real_ufuncs.loop(self.__name__, dtype), *real_ufuncs.cost(self.__name__, dtype))
 
     def _limit(self) -> None:
         """Calls are small enough for the loop at once while threads do not pay."""
         for dtype in list(self._compiled.values()):
-            large = int(min(threads.least() / max(real_ufuncs.cost(self.__name__, dtype)), sys.maxsize))
             if self._gate:
-                vectorcall.limit(self._gate, dtype, large)
+                vectorcall.limit(self._gate, dtype, self._shared(dtype))
             if self._patch:
-                self._patch.limit(dtype, large)
+                self._patch.limit(dtype, self._shared(dtype))
+
+    def _shared(self, dtype: np.dtype[Any]) -> int:
+        """Elements from which threads pay."""
+        return int(min(threads.least() / max(real_ufuncs.cost(self.__name__, dtype)), sys.maxsize))
 
     def patch(self) -> Patch:
         """The patch of NumPy's ufunc by these loops, as many as there are by now and as will be."""
         if self._patch is None or not self._patch.current:
-            self._patch = Patch(self._numpys, LARGE, self.loop, launch)
+            self._patch = Patch(self._numpys, LARGE, self._compile, launch)
         bfloat16 = real_ufuncs.bfloat16()
         if bfloat16:
             self._patch.add(bfloat16)
         for dtype in list(self._compiled.values()):
             if self._patch.waits_for(dtype):
-                self._serve(dtype, real_ufuncs.loop(self.__name__, dtype))
+                self._patch_in(dtype)
         return self._patch
 
 
