@@ -372,12 +372,15 @@ def test_no_reference_is_lost_or_kept(name):
         kept = (x, y, out, number, real, floats, scalar, dtype, floats.dtype, operation, operation._gate, np.ndarray, np.int32, None)
         return [sys.getrefcount(thing) for thing in kept][:-1]
 
+    gc.collect()
+    gc.freeze()  # what there is by now need not be looked at each time
     for call in calls:
         outcome(call)
         before = counts()
         for _ in range(100):
             outcome(call)
         assert counts() == before
+    gc.unfreeze()
 
 
 @each_operation

@@ -109,24 +109,22 @@ def test_order(name, dtype, layout):
 @each_layout
 def test_in_place(name, dtype, layout):
     """`out` is an input, by itself or by an equal view."""
-    operation = OPERATIONS[name][0]
-    for place in (0, 1):
-        for view in (False, True):
-            for path in PATHS.values():
-                args = list(operands(layout, dtype))
-                want = np.asarray(oracle(name, *args))
-                out = args[place]
-                if not isinstance(out, np.ndarray) or out.shape != want.shape or out.dtype != want.dtype:
-                    continue
-                if not out.flags.writeable or 0 in [s for s, n in zip(out.strides, out.shape, strict=True) if n > 1]:
-                    continue
-                if layout == "sliding window" and place == 0:
-                    continue  # cells of one place in memory: the last write wins, and which is last NumPy does not promise
-                if view:
-                    out = out[...]
-                with path():
-                    assert operation(*args, out=out) is out
-                assert_same_bits(out, want)
+    operation, drawn = OPERATIONS[name][0], operands(layout, dtype)
+    want = np.asarray(oracle(name, *drawn))
+    for place, view in ((0, False), (0, True), (1, False), (1, True)):
+        out = drawn[place]
+        if not isinstance(out, np.ndarray) or out.shape != want.shape or out.dtype != want.dtype:
+            continue
+        if not out.flags.writeable or 0 in [s for s, n in zip(out.strides, out.shape, strict=True) if n > 1]:
+            continue
+        if layout == "sliding window" and place == 0:
+            continue  # cells of one place in memory: the last write wins, and which is last NumPy does not promise
+        for path in PATHS.values():
+            args = operands(layout, dtype)
+            out = args[place][...] if view else args[place]
+            with path():
+                assert operation(*args, out=out) is out
+            assert_same_bits(out, want)
 
 
 @each_operation
