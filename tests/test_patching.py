@@ -257,6 +257,49 @@ def test_loops_that_somebody_else_put_in_are_not_lost():
     assert capi.replace_loop(np.remainder, 5, ours) == 12345
 
 
+TWO = """
+import sys
+import numpy as np
+import fastops as first
+for name in [name for name in sys.modules if name.partition(".")[0] == "fastops"]:
+    del sys.modules[name]
+import fastops as second
+from fastops.engine import capi
+def pointers():
+    return [bytes(capi.tables(ufunc)[0]) for ufunc in (np.remainder, np.fmod)]
+before = pointers()
+def refused(call):
+    inside = pointers()
+    try:
+        call()
+    except RuntimeError as error:
+        return "changed after fastops changed them" in str(error) and pointers() == inside
+first.patch_numpy()
+second.patch_numpy()
+"""
+
+
+def test_two_copies_of_fastops():
+    """The second stands on the first, which must wait: neither loses what it found."""
+    code = """
+print(first.is_patched(), second.is_patched(), refused(first.patch_numpy), refused(first.unpatch_numpy))
+second.unpatch_numpy()
+print(first.is_patched(), second.is_patched())
+first.unpatch_numpy()
+print(first.is_patched(), pointers() == before)
+"""
+    assert run(TWO + code) == ["False", "True", "True", "True", "True", "False", "False", "True"]
+
+
+def test_an_exit_with_loops_of_somebody_else_is_quiet():
+    code = """
+capi.replace_loop(np.remainder, 5, second.mod._patch.records[7].loop)
+print(refused(second.unpatch_numpy))
+sys.stderr = sys.stdout
+"""
+    assert run(TWO + code) == ["True"]
+
+
 def test_another_numpy_is_left_alone(monkeypatch):
     monkeypatch.setattr("fastops.real_ufuncs.problem", "NumPy 9 is another one")
     with pytest.raises(RuntimeError, match="cannot patch NumPy: NumPy 9 is another one"):
@@ -324,23 +367,74 @@ print(record.loop != before, record.compile, *made())
     assert run(code) == ["True", "None", "remainder_int16", "fmod_int16"]
 
 
-def test_ctrl_c_while_a_loop_is_compiled_is_not_lost():
-    code = (
-        COMPILED
-        + """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have set to ignore
+INTERRUPTED = (
+    COMPILED
+    + """
+import threading
 def interrupted(dtype):
-    raise KeyboardInterrupt
+    raise kind("!")
 fastops.mod._patch._compile = interrupted
-try:
-    np.arange(20_000) % 7
-    time.sleep(5)
-except KeyboardInterrupt:
-    print("interrupted")
+fastops.mod._patch._drive = lambda: interrupted(None)
+want = [k % 7 for k in range(20_000)]
+def calls():
+    results.append((np.arange(20_000) % 7).tolist() == want)
+    for _ in range(100):
+        time.sleep(0.01)
+results, met = [], []
 """
-    )
-    assert run(code) == ["interrupted"]
+)
+
+
+@pytest.mark.parametrize("kind", ["KeyboardInterrupt", "SystemExit", "TimeoutError"])
+def test_what_a_signal_handler_raises_while_a_loop_is_compiled_is_not_lost(kind):
+    code = f"{INTERRUPTED}kind = {kind}\ntry:\n    calls()\nexcept BaseException as error:\n    print(repr(error))\nprint(len(results))"
+    assert run(code) == [f"{kind}('!')", "0"]
+
+
+@pytest.mark.parametrize("kind", ["RecursionError", "MemoryError"])
+def test_a_call_that_only_the_compiler_finds_too_deep_or_too_large(kind):
+    assert run(f"{INTERRUPTED}kind = {kind}\ncalls()\nprint(*results)") == ["True"]
+
+
+def test_an_error_in_another_thread_stays_there():
+    """The main one sees nothing of it."""
+    code = """
+kind = ValueError
+worker = threading.Thread(target=calls)
+worker.start()
+worker.join()
+time.sleep(0.1)
+print(*results)
+"""
+    assert run(INTERRUPTED + code) == ["True"]
+
+
+def test_what_is_raised_while_the_driver_is_made_is_not_lost():
+    code = """
+kind = TimeoutError
+fastops.warmup("int64")
+fastops.patch_numpy()
+threads.team.drive = None
+fastops.mod._patch.records[np.dtype("int64").num].shared = 1
+try:
+    calls()
+except TimeoutError:
+    print("late", len(results))
+"""
+    assert run(INTERRUPTED + "from fastops.engine import threads" + code) == ["late", "0"]
+
+
+def test_deep_recursion_does_not_turn_the_compiler_off():
+    code = """
+def deep(depth):
+    return deep(depth - 1) if depth else np.arange(20_000) % 7
+sys.setrecursionlimit(300)
+results = [deep(depth)[-1] == 19_999 % 7 for depth in range(290, 200, -10)]
+sys.setrecursionlimit(1000)
+np.arange(20_000) % 7
+print(all(results), *made())
+"""
+    assert run(COMPILED + code) == ["True", "remainder_int64"]
 
 
 # --- threads, forks, exits ----------------------------------------------------------------------------------------------------------------
@@ -481,6 +575,34 @@ taken.wait()
 def child():
     fastops.unpatch_numpy()
     return right() and not fastops.is_patched()
+print(in_child(child))
+leave.set()
+"""
+    )
+    assert run(code) == ["0"]
+
+
+@unix
+def test_fork_while_another_thread_compiles():
+    """The child compiles no more, but what was made serves there, and the patch comes and goes."""
+    code = (
+        SHARED
+        + FORK
+        + """
+from fastops.engine import compiler
+taken, leave = threading.Event(), threading.Event()
+def hold():
+    with compiler.compiling():
+        taken.set()
+        leave.wait()
+threading.Thread(target=hold).start()
+taken.wait()
+def child():
+    fastops.unpatch_numpy()
+    with fastops.patched():
+        return right() and fastops.is_patched() and np.array_equal(np.ones(20_000, np.int16) % 7, np.ones(20_000))
+import warnings
+warnings.simplefilter("ignore")  # Numba cannot be used here
 print(in_child(child))
 leave.set()
 """

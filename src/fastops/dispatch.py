@@ -248,6 +248,8 @@ class Remainder(UfuncLike):
 
     def patch(self) -> Patch:
         """The patch of NumPy's ufunc by these loops, as many as there are by now and as will be."""
+        if self._patch:
+            self._patch.check()
         if self._patch is None or not self._patch.current:
             self._patch = Patch(self._numpys, LARGE, self._compile, launch)
         bfloat16 = real_ufuncs.bfloat16()

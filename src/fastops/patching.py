@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from . import real_ufuncs
 from .engine import compiler
@@ -120,7 +120,6 @@ def _apply() -> None:
     if real_ufuncs.problem:
         raise RuntimeError(f"fastops cannot patch NumPy: {real_ufuncs.problem}")
     try:
-        compiler.numba()
         patches = [operation.patch() for operation in (floored, truncated)]
     except (compiler.Unavailable, UnexpectedNumpy) as reason:
         raise RuntimeError(f"fastops cannot patch NumPy: {reason}") from reason
@@ -129,17 +128,21 @@ def _apply() -> None:
 
 
 def _remove() -> None:
-    patches = [patch for patch in _patches() if patch.applied]
+    patches = [patch for patch in _patches() if patch.put_in]
     try:
         for patch in patches:
-            patch.remove()
+            patch.check()
     except UnexpectedNumpy as reason:
         raise RuntimeError(f"fastops cannot undo its patch: {reason}") from reason
+    for patch in patches:
+        patch.remove()
 
 
 @atexit.register
 def _at_exit() -> None:
     """What runs later must not come to compiled code."""
     for patch in _patches():
-        if patch.applied and patch.current:
-            patch.remove()
+        if patch.put_in:
+            with suppress(UnexpectedNumpy):  # somebody else's loops are there now
+                patch.check()
+                patch.remove()

@@ -87,7 +87,7 @@ def compiling() -> Iterator[None]:
         _inside.append(threading.get_ident())
         try:
             yield
-        except (Unavailable, MemoryError):
+        except (Unavailable, MemoryError, RecursionError):  # the last two are the caller's, and of the moment
             raise
         except Exception as error:
             if _is_foreign(error):

@@ -14,6 +14,8 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from .capi import Pair, UnexpectedNumpy
 
 SOON = 1_000_000  # elements of short calls after which a loop is compiled without one of them waiting for it
 _DTYPES: dict[int, np.dtype[Any]] = {dtype.num: dtype for dtype in map(np.dtype, "bBhHiIlLqQefd")}
-_Callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_Callback = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Record(ctypes.Structure):
@@ -35,18 +37,38 @@ class Record(ctypes.Structure):
         ("size", ctypes.c_ssize_t),  # of an element, in bytes
         ("compile", ctypes.c_void_p),  # the callback that compiles; 0 when there is nothing to compile any more
         ("long", ctypes.c_ssize_t),  # elements of a call that waits for it
-        ("left", ctypes.c_ssize_t),  # elements of shorter calls, until they ask for it without waiting:
-        ("later", ctypes.c_void_p),  # by this function of CPython,
-        ("pending", ctypes.c_void_p),  # for which it is this callback
+        ("left", ctypes.c_ssize_t),  # elements of shorter calls, until they ask for it without waiting
+        ("pending", ctypes.c_void_p),  # by this object,
+        ("later", ctypes.c_void_p),  # which this function of CPython hands to the main thread,
+        ("truth", ctypes.c_void_p),  # and this one calls there
         ("shared", ctypes.c_ssize_t),  # elements of a call that threads may share
         ("by_array", ctypes.c_double),  # nanoseconds that an element takes
         ("by_scalar", ctypes.c_double),
         ("team", ctypes.c_void_p),
         ("driver", ctypes.c_void_p),  # the callback that makes the parallel driver
-        ("interrupt", ctypes.c_void_p),  # CPython's function for a callback that met Ctrl-C
+        ("raised", ctypes.c_void_p),  # an object that raises, in the same way, what a callback could not; 0 where there is nothing
     ]
 
 
+class _Pending:
+    """A call for the main thread to make between two of its instructions. CPython calls a C function there, which for once is the one that
+    asks an object for its truth: what is raised is raised in the program."""
+
+    def __init__(self, call: Callable[[], object]):
+        self._call = call
+
+    def __bool__(self) -> bool:
+        self._call()
+        return False
+
+
+def _raise() -> None:
+    if _held:
+        raise _held.pop(0)
+
+
+_held: list[BaseException] = []
+_raiser = _Pending(_raise)
 _alive: list[Any] = []  # what NumPy points at
 
 
@@ -59,10 +81,11 @@ class Patch:
 
     def __init__(self, ufunc: np.ufunc, long: int, compile: Callable[[np.dtype[Any]], object], drive: Callable[[], object]):
         self.ufunc, self.records = ufunc, dict[int, Record]()  # by type number
+        self.put_in = False
         self._long, self._compile, self._drive = long, compile, drive
         self._dtypes: dict[int, np.dtype[Any]] = {}  # of the records, by their address
-        callbacks = (self._asked, self._asked_for_later, self._asked_for_threads)
-        self._callbacks = [_Callback(callback) for callback in callbacks]
+        self._callbacks = [_Callback(callback) for callback in (self._asked, self._asked_for_threads)]
+        compiler.numba()
         with compiler.compiling():
             from . import patched_loop
 
@@ -88,13 +111,13 @@ class Patch:
 
     def _record(self, dtype: np.dtype[Any], loop: int | None, data: int | None) -> tuple[int, int]:
         """The loop, and its data, in the place of those."""
-        compile, pending, driver = map(_address, self._callbacks)
-        later, interrupt = (_address(getattr(ctypes.pythonapi, name)) for name in ("Py_AddPendingCall", "PyErr_SetInterrupt"))
-        team = ctypes.addressof(threads.team)
+        compile, driver = map(_address, self._callbacks)
+        later, truth = (_address(getattr(ctypes.pythonapi, name)) for name in ("Py_AddPendingCall", "PyObject_IsTrue"))
+        pending, team = _Pending(partial(self._compile_beside, dtype)), ctypes.addressof(threads.team)
         record = Record(
-            loop, data, dtype.itemsize, compile, self._long, SOON, later, pending, sys.maxsize, 0.0, 0.0, team, driver, interrupt
+            loop, data, dtype.itemsize, compile, self._long, SOON, id(pending), later, truth, sys.maxsize, 0.0, 0.0, team, driver
         )
-        _alive.append((record, self._callbacks))
+        _alive.append((record, self._callbacks, pending))
         self.records[dtype.num], self._dtypes[ctypes.addressof(record)] = record, dtype
         return self._loop, ctypes.addressof(record)
 
@@ -125,42 +148,48 @@ class Patch:
         """Whether NumPy has the loops that this patch knows of."""
         return [list(table) for table in self._numpys] == self._copies and all(bytes(place) in either for place, *either in self._places)
 
+    def check(self) -> None:
+        """`UnexpectedNumpy` where somebody else has changed what this patch changed: neither must be lost."""
+        if self.put_in and not (self.current and [list(table) for table in self._ours] == self._tables):
+            raise UnexpectedNumpy(f"the loops of numpy.{self.ufunc.__name__} were changed after fastops changed them: undo that first")
+
     def apply(self) -> None:
+        self.put_in = True
         for place, _, ours in self._places:
             place.replace(ours)
 
     def remove(self) -> None:
-        """Leave NumPy as it was. `UnexpectedNumpy` where somebody else has changed it meanwhile, and then nothing is done."""
-        if not self.current or [list(table) for table in self._ours] != self._tables:
-            raise UnexpectedNumpy(f"the loops of numpy.{self.ufunc.__name__} were changed after fastops changed them: undo that first")
+        """Leave NumPy as it was."""
         for place, numpys, _ in self._places:
             place.replace(numpys)
+        self.put_in = False
 
     # --- called by the loop ---
-    def _asked(self, record: int) -> int:
-        return _guarded(self._compile, self._dtypes[record])
+    def _asked(self, record: int) -> None:
+        _guarded(self._compile, self._dtypes[record], record)
 
-    def _asked_for_later(self, record: int) -> int:
-        """In the main thread, between two of its instructions."""
-        return _guarded(threading.Thread(target=self._compile, args=(self._dtypes[record],)).start)
-
-    def _asked_for_threads(self, record: int) -> int:
-        interrupted = _guarded(self._drive)
+    def _asked_for_threads(self, record: int) -> None:
+        _guarded(lambda _: self._drive(), self._dtypes[record], record)
         if not threads.team.drive:  # there is no second thread: ask no more
             self.records[self._dtypes[record].num].shared = sys.maxsize
-        return interrupted
+
+    def _compile_beside(self, dtype: np.dtype[Any]) -> None:
+        with suppress(RuntimeError):  # when no thread can be started (any more), or the caller's recursion is deep
+            threading.Thread(target=self._compile, args=(dtype,)).start()
 
 
-def _guarded(function: Callable[..., object], *arguments: Any) -> int:
-    """What is raised here cannot reach the caller of the ufunc; Ctrl-C can, when the loop is told of it, for it must come once more."""
+def _guarded(function: Callable[..., object], dtype: np.dtype[Any], record: int) -> None:
+    """What is raised here cannot reach the caller of the ufunc. In the main thread it may come from a handler of signals, and then the
+    loop is told of it, for it must come once more."""
     try:
-        function(*arguments)
-    except KeyboardInterrupt:
-        return 1
-    except RuntimeError:
-        if not sys.is_finalizing():  # when no thread can be started any more
+        function(dtype)
+    except (MemoryError, RecursionError):
+        pass  # NumPy's loop needs neither; another time, then
+    except BaseException as error:
+        if threading.current_thread() is not threading.main_thread():
             raise
-    return 0
+        _held.append(error)
+        Record.from_address(record).raised = id(_raiser)
 
 
 def _address(function: Any) -> int | None:

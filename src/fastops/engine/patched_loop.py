@@ -29,18 +29,18 @@ from .threads import Team
 
 SIGNATURE = types.void(*[WORD] * 4)
 word = ir.IntType(WORD.bitwidth)
-ask, ask_later, interrupt = caller(INT32, word), caller(INT32, word, word), caller(ir.VoidType())
+ask, ask_later = caller(ir.VoidType(), word), caller(INT32, word, word)
 count_threads, get_affinity, drive = caller(INT32), caller(INT32, INT32, word, word), caller(word, word, word)
-loop_of, data_of, size_of, compile_of, pending_of, later_of, left_of, long_of, shared_of, team_of, driver_of, interrupt_of = (
+loop_of, data_of, size_of, compile_of, long_of, left_of, pending_of, later_of, truth_of, shared_of, team_of, driver_of, raised_of = (
     field(Record, name)
-    for name in ("loop", "data", "size", "compile", "pending", "later", "left", "long", "shared", "team", "driver", "interrupt")
+    for name in ("loop", "data", "size", "compile", "long", "left", "pending", "later", "truth", "shared", "team", "driver", "raised")
 )
 by_array, by_scalar = real(Record, "by_array"), real(Record, "by_scalar")
 usable, most, affinity_of, mask_of, drive_of, share_of = (
     *(field(Team, name) for name in ("usable", "most", "affinity", "mask", "drive")),
     real(Team, "share"),
 )
-set_left = store(Record, "left")
+set_left, set_raised = store(Record, "left"), store(Record, "raised")
 NEVER = np.iinfo(np.intp).max
 CPUS = 1024  # bytes: one bit for each processor that Linux may have
 processors, plan_memory = scratch(CPUS), scratch(driver.SHAPE + 8 * 8)
@@ -50,8 +50,11 @@ processors, plan_memory = scratch(CPUS), scratch(driver.SHAPE + 8 * 8)
 def quietly(function, record):
     """Let Python do something, which leaves no trace in the floating-point flags."""
     state = save_flags()
-    if ask(function, record) != 0:
-        interrupt(interrupt_of(record))
+    ask(function, record)
+    raised = raised_of(record)
+    if raised != 0:
+        set_raised(record, 0)
+        ask_later(later_of(record), truth_of(record), raised)
     restore_flags(state)
 
 
@@ -104,7 +107,7 @@ def patched_loop(args, dims, steps, record):
             quietly(compile_of(record), record)
         elif left < 0:
             set_left(record, NEVER)
-            ask_later(later_of(record), pending_of(record), record)
+            ask_later(later_of(record), truth_of(record), pending_of(record))
         else:
             set_left(record, left)
     elif n >= shared_of(record) and shared(args, n, steps, record):
