@@ -583,16 +583,18 @@ leave.set()
 
 
 @unix
-def test_fork_while_another_thread_compiles():
-    """The child compiles no more, but what was made serves there, and the patch comes and goes."""
+@pytest.mark.parametrize("lock", ["compiler.compiling()", "global_compiler_lock"])
+def test_fork_while_another_thread_compiles(lock):
+    """The child compiles no more, but what was made serves there, and the patch comes and goes. Others compile by Numba too."""
     code = (
         SHARED
         + FORK
-        + """
+        + f"""
+from numba.core.compiler_lock import global_compiler_lock
 from fastops.engine import compiler
 taken, leave = threading.Event(), threading.Event()
 def hold():
-    with compiler.compiling():
+    with {lock}:
         taken.set()
         leave.wait()
 threading.Thread(target=hold).start()
@@ -608,6 +610,31 @@ leave.set()
 """
     )
     assert run(code) == ["0"]
+
+
+def test_a_remainder_in_what_another_thread_compiles_does_not_lock_up():
+    """Two threads compile, this one for a remainder, that one something else, and has to wait for a remainder."""
+    code = """
+import faulthandler, threading, time
+import numpy as np
+import fastops
+from fastops.engine import compiler
+from numba.core.compiler_lock import global_compiler_lock
+faulthandler.dump_traceback_later(60, exit=True)
+fastops.patch_numpy()
+taken = threading.Event()
+def other():
+    with global_compiler_lock:
+        taken.set()
+        time.sleep(1)
+        print((np.arange(20_000, dtype=np.int32) % 7)[-1])
+worker = threading.Thread(target=other)
+worker.start()
+taken.wait()
+print((np.arange(20_000, dtype=np.int16) % 7)[-1])
+worker.join()
+"""
+    assert run(code) == ["0", "0"]
 
 
 @each_layer

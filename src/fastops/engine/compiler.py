@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -46,8 +46,11 @@ def after_fork_in_child() -> None:
     """Where another thread was compiling, Numba and LLVM are left in the middle of it, with locks that nobody will release."""
     global _lock, _reason
     _lock = threading.RLock()
-    if _inside and _inside != [threading.get_ident()]:
+    numbas = getattr(_numbas_lock(), "_lock", _lock)
+    if not numbas.acquire(blocking=False) or (_inside and _inside != [threading.get_ident()]):
         _reason = "this process was forked while another thread was compiling"
+    else:
+        numbas.release()
 
 
 def compiled() -> list[Compiled]:
@@ -76,12 +79,17 @@ def numba() -> Any:
     return _numba
 
 
+def _numbas_lock() -> AbstractContextManager[object]:
+    """Numba's own, which is held by whoever compiles."""
+    return getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None) or nullcontext()
+
+
 @contextmanager
 def compiling() -> Iterator[None]:
     """All that loads Numba or compiles goes in here, one thread at a time. Whatever goes wrong, in Numba, LLVM or a half-imported
     module, is `Unavailable` for good."""
     global _reason
-    with _lock:
+    with _numbas_lock(), _lock:  # in this order, for what others compile may come here, such as by a remainder in a finalizer
         if _inside:
             raise Unavailable  # this thread itself is at it: called from a signal handler or a finalizer
         _inside.append(threading.get_ident())
