@@ -322,6 +322,22 @@ fastops.unpatch_numpy()
     assert run(code, NUMBA_DISABLE_JIT=1) == ["True", "True", "False", "True"]
 
 
+def test_a_moment_in_which_numba_is_not_ready_is_told():
+    code = """
+import sys, types
+sys.modules["numba"] = types.SimpleNamespace(__spec__=types.SimpleNamespace(_initializing=True))
+import fastops
+try:
+    fastops.patch_numpy()
+except RuntimeError as error:
+    print("try again" in str(error))
+del sys.modules["numba"]
+fastops.patch_numpy()
+print(fastops.is_patched())
+"""
+    assert run(code) == ["True", "True"]
+
+
 # --- when loops are compiled --------------------------------------------------------------------------------------------------------------
 COMPILED = """
 import sys, time

@@ -122,7 +122,8 @@ def _apply() -> None:
     try:
         patches = [operation.patch() for operation in (floored, truncated)]
     except (compiler.Unavailable, UnexpectedNumpy) as reason:
-        raise RuntimeError(f"fastops cannot patch NumPy: {reason}") from reason
+        text = str(reason) or "Numba is being imported, or compiles for this thread; try again"
+        raise RuntimeError(f"fastops cannot patch NumPy: {text}") from reason
     for patch in patches:
         patch.apply()
 
