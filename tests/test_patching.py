@@ -599,6 +599,31 @@ leave.set()
 
 
 @unix
+def test_a_fork_waits_for_a_compile():
+    """And its child compiles."""
+    code = (
+        SHARED
+        + FORK
+        + """
+import time
+from fastops.engine import compiler
+taken = threading.Event()
+def hold():
+    with compiler.compiling():
+        taken.set()
+        time.sleep(0.5)
+threading.Thread(target=hold).start()
+taken.wait()
+def child():
+    np.arange(20_000, dtype=np.int16) % 7
+    return right() and any(made.name == "remainder_int16" for made in compiler.compiled())
+print(in_child(child), in_child(child))
+"""
+    )
+    assert run(code) == ["0", "0"]
+
+
+@unix
 @pytest.mark.parametrize("lock", ["compiler.compiling()", "global_compiler_lock"])
 def test_fork_while_another_thread_compiles(lock):
     """The child compiles no more, but what was made serves there, and the patch comes and goes. Others compile by Numba too."""

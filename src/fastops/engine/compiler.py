@@ -38,14 +38,29 @@ class Compiled(NamedTuple):
 _lock = threading.RLock()
 _made: dict[str, Compiled] = {}
 _inside: list[int] = []  # the thread that is compiling
+_forking: list[int] = []  # the threads that hold the lock while they fork
+PATIENCE = 3.0  # seconds that a fork waits for a compile to end
 _numba: Any = None
 _reason: str | None = None  # why there is none
+
+
+def before_fork() -> None:
+    """LLVM's objects of a thread that is compiling are torn down in the child, which may end it: better it waits."""
+    if _lock.acquire(timeout=PATIENCE):
+        _forking.append(threading.get_ident())
+
+
+def after_fork_in_parent() -> None:
+    if threading.get_ident() in _forking:
+        _forking.remove(threading.get_ident())
+        _lock.release()
 
 
 def after_fork_in_child() -> None:
     """Where another thread was compiling, Numba and LLVM are left in the middle of it, with locks that nobody will release."""
     global _lock, _reason
     _lock = threading.RLock()
+    _forking.clear()
     numbas = getattr(_numbas_lock(), "_lock", _lock)
     if not numbas.acquire(blocking=False) or (_inside and _inside != [threading.get_ident()]):
         _reason = "this process was forked while another thread was compiling"

@@ -57,7 +57,7 @@ def after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=after_fork_in_child)
+    os.register_at_fork(before=compiler.before_fork, after_in_parent=compiler.after_fork_in_parent, after_in_child=after_fork_in_child)
 
 
 def _load_tbb() -> None:
