@@ -68,6 +68,11 @@ def after_fork_in_child() -> None:
         numbas.release()
 
 
+def is_lost() -> bool:
+    """Whether nothing will ever be compiled in this process."""
+    return _reason is not None
+
+
 def compiled() -> list[Compiled]:
     """What this process has compiled or loaded so far."""
     return list(_made.values())

@@ -207,5 +207,5 @@ def words(plan: Plan, loop: int, copy: int, buffers: int) -> list[int]:
     shape = [*plan.shape, -(-(columns + margin) // width), -(-rows // height)]
     strides = [[*stride, width * step, height * row] for stride, step, row in zip(plan.strides, plan.steps, plan.row_strides, strict=True)]
     team = addressof(threads.team)
-    return [0, 0, team, loop, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape), buffers, BUFFER,
+    return [0, 0, team, loop, 0, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape), buffers, BUFFER,
             *plan.addresses, *plan.row_strides, *plan.steps, *plan.buffered, *shape, *strides[0], *strides[1], *strides[2]]  # fmt: skip

@@ -167,6 +167,8 @@ class Patch:
     # --- called by the loop ---
     def _asked(self, record: int) -> None:
         _guarded(self._compile, self._dtypes[record], record)
+        if compiler.is_lost():  # ask no more
+            self.records[self._dtypes[record].num].compile = 0
 
     def _asked_for_threads(self, record: int) -> None:
         _guarded(lambda _: self._drive(), self._dtypes[record], record)

@@ -92,7 +92,7 @@ def shared(args, n, steps, record):
     if workers < 2:
         return False
     place = plan_memory()
-    driver.write_line(place, team, loop_of(record), n, size, a, b, out, step_a, step_b)
+    driver.write_line(place, team, loop_of(record), data_of(record), n, size, a, b, out, step_a, step_b)
     raised = drive(drive_of(team), address(place), workers)
     if raised:
         restore_flags(save_flags() | np.uint32(raised))

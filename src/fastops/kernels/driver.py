@@ -31,21 +31,22 @@ CHUNK, LINE = 1 << 14, 64  # as in `iteration`
 inlined = njit(forceinline=True, error_model="numpy")
 
 # The words of a plan, as `iteration.words` lays them down. The last two axes of the shape count the tiles of a matrix, across and down.
-(TAKEN, RAISED, TEAM, LOOP, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES, BUFFERS,
-    BUFFER) = (8 * k for k in range(16))  # fmt: skip
-ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(16, 29, 3))
+(TAKEN, RAISED, TEAM, LOOP, DATA, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES, BUFFERS,
+    BUFFER) = (8 * k for k in range(17))  # fmt: skip
+ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(17, 30, 3))
 # The words of a team, the first of `threads.Team`.
 ALONE, BUSY, CALLER, SEVERAL, IDENTIFY = (8 * k for k in range(5))
 
 
 @inlined
-def write_line(plan, team, loop, n, size, a, b, out, step_a, step_b):
+def write_line(plan, team, loop, data, n, size, a, b, out, step_a, step_b):
     """The plan of one contiguous output, as `iteration._line` makes it."""
     segment = min(n, max(min(max(n // 32, CHUNK // 4), 4 * CHUNK) // LINE * LINE, LINE))
     for place in range(0, SHAPE, 8):
         write_word(plan, place, 0)
     write_word(plan, TEAM, team)
     write_word(plan, LOOP, loop)
+    write_word(plan, DATA, data)
     write_word(plan, PER_TASK, max(1, CHUNK // segment))
     write_word(plan, HEIGHT, 1)
     write_word(plan, WIDTH, segment)
@@ -140,7 +141,7 @@ def run_tile(plan, position, places, call, copy_call, buffer, filled):
     by_row = read_word(plan, BY_ROW)
     write_word(call, 24, width if by_row else height * width)
     for _ in range(height if by_row else 1):
-        call_loop(read_word(plan, LOOP), address(call), address(call) + 24, address(call) + 32, 0)
+        call_loop(read_word(plan, LOOP), address(call), address(call) + 24, address(call) + 32, read_word(plan, DATA))
         for k in range(3):
             stride = width * size if read_word(plan, BUFFERED + 8 * k) else read_word(plan, ROW_STRIDES + 8 * k)
             write_word(call, 8 * k, read_word(call, 8 * k) + stride)
