@@ -3,7 +3,9 @@
 import ctypes
 import os
 import threading
+from itertools import product
 
+import numba
 import numpy as np
 import pytest
 from conftest import (
@@ -20,7 +22,9 @@ from test_processes import FORK, each_layer, run, unix
 
 import fastops
 from fastops.dispatch import LARGE
-from fastops.engine import capi, threads
+from fastops.engine import capi, iteration, threads
+from fastops.kernels import driver
+from fastops.kernels.primitives import pointer
 
 UFUNCS = {name: numpys for name, (_, numpys) in OPERATIONS.items()}
 OURS = {name: operation for name, (operation, _) in OPERATIONS.items()}
@@ -184,6 +188,24 @@ def test_long_calls_are_shared(name, dtype, path, request, monkeypatch):
     assert (threads.team.caller == threading.get_ident()) == (request.node.callspec.params["path"] == "shared")
 
 
+def test_long_calls_are_cut_as_those_of_fastops():
+    """The patched loop writes the plan that `iteration` makes of the same call, but for the size of buffers, which it has none of."""
+
+    @numba.njit
+    def write(place, team, loop, n, size, a, b, out, step_a, step_b):
+        driver.write_line(pointer(place), team, loop, n, size, a, b, out, step_a, step_b)
+
+    for dtype, n, b_is_scalar in product((np.int8, np.float16, np.int32, np.float64), (10_000, 16_384, 131_073, 3_000_001), (0, 1)):
+        a, out = np.empty((2, n), dtype)
+        b = np.empty((), dtype) if b_is_scalar else np.empty(n, dtype)
+        plan = iteration.plan(a, b, out, a.dtype)
+        want = iteration.words(plan, 77, 0, 0)
+        want[driver.BUFFER // 8] = 0
+        words, size, team = np.full(len(want), -1, np.intp), a.itemsize, ctypes.addressof(threads.team)
+        write(words.ctypes.data, team, 77, n, size, *(x.ctypes.data for x in (a, b, out)), size, 0 if b_is_scalar else size)
+        assert words.tolist() == want
+
+
 def test_scalars_and_other_dtypes_stay_numpys():
     with fastops.patched():
         assert np.mod(7, 3) == np.int64(7) % np.int64(3) == 7 % 3
@@ -307,6 +329,20 @@ def test_another_numpy_is_left_alone(monkeypatch):
         pass
 
 
+def test_without_the_gil_numpy_is_left_alone(monkeypatch):
+    monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(RuntimeError, match="cannot patch NumPy without the GIL"):
+        fastops.patch_numpy()
+
+
+def test_a_numpy_that_has_its_loops_elsewhere_is_left_alone(monkeypatch):
+    for operation in OURS.values():
+        monkeypatch.setattr(operation, "_patch", None)
+    monkeypatch.setattr(capi.Pair, "replace", lambda *arguments: None)
+    with pytest.raises(RuntimeError, match=r"numpy\.remainder of NumPy .* does not run the loops that it points at"):
+        fastops.patch_numpy()
+
+
 def test_without_numba_numpy_is_left_alone():
     code = """
 import numpy as np, fastops
@@ -360,13 +396,17 @@ def test_many_small_calls_have_a_loop_compiled_beside_them():
         + """
 x = np.arange(1, 1001, dtype=np.float32)
 want = x % 7
+for _ in range(999):
+    x % 7
+left = fastops.mod._patch.records[x.dtype.num].left
+x[:1] % 7
 deadline = time.monotonic() + 60
 while not made() and time.monotonic() < deadline:
-    x % 7
-print(*made(), np.array_equal(x % 7, want))
+    time.sleep(0.01)
+print(left, *made(), np.array_equal(x % 7, want))
 """
     )
-    assert run(code) == ["remainder_float32", "True"]
+    assert run(code) == ["0", "remainder_float32", "True"]
 
 
 def test_where_nothing_can_be_compiled_numpys_loops_go_on_and_one_warning_says_why():

@@ -1,9 +1,9 @@
 """NumPy's own ufuncs with other inner loops: put in, and taken out again without a trace.
 
 A ufunc points at two tables of NumPy's, one of loops and one of their data. A patch points it at copies of both, in which rows are changed,
-and to take it out puts the two pointers back. (The entry of the C-API that replaces a loop writes into NumPy's table of loops, and not the
-data, a table that several ufuncs share.) The loops of a user-defined dtype lie elsewhere, each with its data. In either place the two
-pointers are neighbours and change in one step under the GIL, so that no thread sees one without the other.
+and to take it out puts the two pointers back. (The function of the C-API that replaces a loop leaves its data as it was, in a table that
+other ufuncs may share.) The loops of a user-defined dtype lie elsewhere, each with its data. In either place the two pointers are
+neighbours and change in one step under the GIL, so that no thread sees one without the other.
 
 Each changed row has `patched_loop` for its loop and a `Record` for its data. Records are never freed, for calls may be under way.
 """
@@ -24,7 +24,7 @@ from . import capi, compiler, threads
 from .capi import Pair, UnexpectedNumpy
 
 SOON = 1_000_000  # elements of short calls after which a loop is compiled without one of them waiting for it
-_DTYPES: dict[int, np.dtype[Any]] = {dtype.num: dtype for dtype in map(np.dtype, "bBhHiIlLqQefd")}
+_DTYPES: dict[int, np.dtype[Any]] = {dtype.num: dtype for dtype in map(np.dtype, np.typecodes["All"]) if dtype.num in capi.NUMBERS}
 _Callback = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -102,12 +102,27 @@ class Patch:
         _alive.extend(self._ours)
         # Places, and what NumPy has there, and what this patch puts there.
         self._places = [(place, bytes(place), bytes(Pair(*map(ctypes.addressof, self._ours))))]
+        self._try()
 
     def add(self, dtype: np.dtype[Any]) -> None:
         """A user-defined dtype too, if the ufunc has a loop for it."""
         place = capi.user_loop(self.ufunc, dtype) if dtype.num not in self.records else None
         if place is not None:
             self._places.append((place, bytes(place), bytes(Pair(*self._record(dtype, place.function, place.data)))))
+
+    def _try(self) -> None:
+        """`UnexpectedNumpy` if the ufunc does not run what it points at: NumPy may have copied its loops elsewhere (numpy#31068)."""
+        self.apply()
+        try:
+            for number in self.records:
+                one = np.ones(1, _DTYPES[number])
+                self.ufunc(one, one)
+        finally:
+            self.remove()
+        if any(record.left == SOON for record in self.records.values()):
+            raise UnexpectedNumpy(f"numpy.{self.ufunc.__name__} of NumPy {np.__version__} does not run the loops that it points at")
+        for record in self.records.values():
+            record.left = SOON
 
     def _record(self, dtype: np.dtype[Any], loop: int | None, data: int | None) -> tuple[int, int]:
         """The loop, and its data, in the place of those."""
