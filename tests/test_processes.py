@@ -515,6 +515,22 @@ def test_generic_processor_gives_the_same_bits():
         assert "True" not in "".join(generic[72:])
 
 
+def test_another_processor_has_numpys_loops():
+    """Also one that only the process has: a 32-bit one, or an emulated one."""
+    code = """
+import warnings
+import llvmlite.binding as llvm
+import numba, numpy as np
+llvm.get_process_triple = lambda: "i686-unknown-linux-gnu"
+import fastops
+x = np.arange(20_000)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(np.array_equal(fastops.mod(x, 7), x % 7), len(caught), "64-bit Arm, not of i686" in str(caught[0].message))
+"""
+    assert run(code) == ["True", "1", "True"]
+
+
 def test_conversions_of_64_bits_either_way_give_the_same_bits(tmp_path):
     """(Not told from each other by the cache, for one processor has one of them.)"""
     code = DIGEST.format(tests=str(Path(__file__).resolve().parent))

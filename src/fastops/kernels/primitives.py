@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from typing import Any
 
+import llvmlite.binding as llvm
 import llvmlite.ir as ir
 from numba import types
 from numba.core import cgutils
@@ -174,9 +174,10 @@ def overlaps(typing: Any, start: Any, step: Any, out: Any, out_step: Any, length
 # --- floating-point flags ---
 # `save_flags` gives the state of this thread, `restore_flags` puts a state back, with the bits INVALID or DIVIDE added where they were
 # earned. On x86 the state is the MXCSR register, elsewhere what the C library's fenv.h says, by its numbers on Arm and on Windows.
-X86 = platform.machine().lower() in ("x86_64", "amd64")
-if not X86 and platform.machine().lower() not in ("arm64", "aarch64"):
-    raise ImportError(f"fastops knows the floating-point flags of x86-64 and of 64-bit Arm, not of {platform.machine()}")
+_PROCESSOR = llvm.get_process_triple().partition("-")[0]  # not the machine's, which may emulate it, or run 32-bit code
+X86 = _PROCESSOR in ("x86_64", "amd64")
+if not X86 and _PROCESSOR not in ("arm64", "aarch64"):
+    raise ImportError(f"fastops knows the floating-point flags of x86-64 and of 64-bit Arm, not of {_PROCESSOR}")
 _WINDOWS = sys.platform == "win32"
 INVALID, DIVIDE, ALL_FLAGS = (0x01, 0x04, 0x3D) if X86 else (0x10, 0x08, 0x1F) if _WINDOWS else (0x01, 0x02, 0x1F)
 OVERFLOW, UNDERFLOW = (0x08, 0x10) if X86 else (0x04, 0x02) if _WINDOWS else (0x04, 0x08)
