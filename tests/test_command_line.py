@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import subprocess
@@ -334,17 +335,19 @@ def test_run_as_python_does(program: str, place: str, tmp_path: Path):
 
 
 def test_run_patches_the_program_and_its_forks(tmp_path: Path):
+    """But no process that is started otherwise."""
     (tmp_path / "program.py").write_text(
         "import fastops, multiprocessing\n"
         "def f(x): return fastops.is_patched()\n"
         "if __name__ == '__main__':\n"
-        "    print(fastops.is_patched())\n"
-        "    if 'fork' in multiprocessing.get_all_start_methods():\n"
-        "        with multiprocessing.get_context('fork').Pool(1) as pool: print(*pool.map(f, [0]))\n"
+        "    print('program', fastops.is_patched())\n"
+        "    for method in multiprocessing.get_all_start_methods():\n"
+        "        with multiprocessing.get_context(method).Pool(1) as pool: print(method, *pool.map(f, [0]))\n"
     )
     plain, patched = run_both(tmp_path, "program.py")
-    assert set(plain.stdout.split()) == {"False"}, plain.stderr
-    assert set(patched.stdout.split()) == {"True"}, patched.stderr
+    methods = multiprocessing.get_all_start_methods()
+    assert plain.stdout.splitlines() == [f"{place} False" for place in ("program", *methods)], plain.stderr
+    assert patched.stdout.splitlines() == [f"{place} {place in ('program', 'fork')}" for place in ("program", *methods)], patched.stderr
     assert patched.stderr == ""
 
 
