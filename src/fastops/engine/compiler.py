@@ -163,8 +163,8 @@ _PROBES = {
 
 @cache
 def features() -> dict[str, bool]:
-    """Whether the processor has a fused multiply-add ("fused"), conversions of half precision ("half"), and of 64-bit integers to double
-    precision in SIMD lanes ("wide"), and rounding to integers ("rounds").
+    """Whether the processor has a fused multiply-add ("fused"), conversions of half precision ("half"), conversions between 64-bit integers
+    and double precision in SIMD lanes ("wide"), and an instruction that rounds to integers ("rounds").
 
     LLVM is asked, not a table of processors: where an instruction is missing, its code calls a library function, which may not exist.
     """

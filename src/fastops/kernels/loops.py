@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 """The template of the inner loops, by NumPy's contract: `args` three addresses, `dims` the length, `steps` three strides in bytes.
 
-It is compiled once for each operation and dtype; the names that stand nowhere in this file (SIZE, read, by_array …) are given then, by
-`bindings.names`. `by_array`, `by_scalar` and `single` compute elements and tell whether the floating-point flag FLAG is to be raised.
+It is compiled once for each operation and dtype; the names that stand nowhere in this file (SIZE, copy, by_array …) are given then, by
+`bindings.names`. `by_array`, `by_scalar` and `one_by_one` compute elements and tell whether the floating-point flag FLAG is to be raised.
 
 Operands are read and results written where they lie if they are contiguous. Otherwise the loop goes in blocks: operands are gathered into,
 and results scattered from, blocks of the stack, so that one vector loop serves every pattern. One divisor for all elements (stride 0) has a
