@@ -5,7 +5,7 @@ import llvmlite.ir as ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from ..kernels.primitives import INT32, WORD, emit_call
+from ..kernels.primitives import INT32, WORD, emit_call, words_to_word
 from .headers import Array, Dtype, Functions, Object, Tuple, Word
 from .vectorcall import Gate, Served
 
@@ -55,14 +55,7 @@ def function(name, result, *parameters):
         place = builder.inttoptr(builder.add(values[0], ir.Constant(word, offset)), word.as_pointer())
         return emit_call(builder, builder.load(place), result, parameters, values[1:])
 
-    found = WORD(WORD, *[WORD] * len(parameters)), generate
-    return intrinsic((
-        lambda typing, gate: found,
-        lambda typing, gate, a: found,
-        lambda typing, gate, a, b: found,
-        lambda typing, gate, a, b, c: found,
-        lambda typing, gate, a, b, c, d: found,
-    )[len(parameters)])  # fmt: skip
+    return words_to_word(len(parameters), generate)
 
 
 word_at, type_of, value_of = field(Word, "word"), field(Object, "type"), field(Object, "value")

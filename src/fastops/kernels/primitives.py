@@ -131,14 +131,19 @@ def caller(result: ir.Type, *parameters: ir.Type) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
         return emit_call(builder, values[0], result, parameters, values[1:])
 
-    typed = WORD(*[WORD] * (1 + len(parameters))), generate
+    return words_to_word(len(parameters), generate)
+
+
+def words_to_word(others: int, generate: Any) -> Any:
+    """An intrinsic of a word and so many others, that gives a word."""
+    typed = WORD(*[WORD] * (1 + others)), generate
     return intrinsic((
         lambda typing, place: typed,
         lambda typing, place, a: typed,
         lambda typing, place, a, b: typed,
         lambda typing, place, a, b, c: typed,
         lambda typing, place, a, b, c, d: typed,
-    )[len(parameters)])  # fmt: skip
+    )[others])  # fmt: skip
 
 
 _word = ir.IntType(WORD.bitwidth)
