@@ -22,7 +22,7 @@ from test_processes import FORK, each_layer, run, unix
 
 import fastops
 from fastops.dispatch import LARGE
-from fastops.engine import capi, iteration, threads
+from fastops.engine import capi, iteration, patched_loop, threads
 from fastops.kernels import driver
 from fastops.kernels.primitives import pointer
 
@@ -204,6 +204,35 @@ def test_long_calls_are_cut_as_those_of_fastops():
         words, size, team = np.full(len(want), -1, np.intp), a.itemsize, ctypes.addressof(threads.team)
         write(words.ctypes.data, team, 77, n, size, *(x.ctypes.data for x in (a, b, out)), size, 0 if b_is_scalar else size)
         assert words.tolist() == want
+
+
+CPU_SETS = [(), (0,), (63, 64), range(130), (8191,), None]  # processors by number; None: the system does not tell
+
+
+@pytest.mark.parametrize("mask", [None, 1, 2, 500])
+@pytest.mark.parametrize("most", [1, 2, 1000])
+@pytest.mark.parametrize("cpus", CPU_SETS)
+def test_no_more_threads_than_affinity_quota_and_mask_allow(cpus, most, mask, monkeypatch):
+    def get_affinity(pid, size, place):
+        if cpus is None:
+            return -1
+        bits = (ctypes.c_ubyte * size).from_address(place)
+        bits[:] = [sum(1 << k % 8 for k in cpus if k // 8 == byte) for byte in range(size)]
+        return 0
+
+    functions = [ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)(get_affinity)]
+    functions.append(ctypes.CFUNCTYPE(ctypes.c_int)(lambda: mask))
+    addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+    monkeypatch.setattr(threads.team, "affinity", addresses[0])
+    monkeypatch.setattr(threads.team, "mask", addresses[1] if mask else None)
+    monkeypatch.setattr(threads.team, "most", most)
+    allowed = min(most, mask or most, most if cpus is None else max(len(cpus), 1))
+    assert threads_of(ctypes.addressof(threads.team)) == allowed
+
+
+@numba.njit
+def threads_of(team):
+    return patched_loop.threads_of(team)
 
 
 def test_scalars_and_other_dtypes_stay_numpys():
