@@ -193,7 +193,7 @@ def test_long_calls_are_cut_as_those_of_fastops():
 
     @numba.njit
     def write(place, team, loop, n, size, a, b, out, step_a, step_b):
-        driver.write_line(pointer(place), team, loop, n, size, a, b, out, step_a, step_b)
+        driver.write_line(pointer(place), team, loop, 0, n, size, a, b, out, step_a, step_b)
 
     for dtype, n, b_is_scalar in product((np.int8, np.float16, np.int32, np.float64), (10_000, 16_384, 131_073, 3_000_001), (0, 1)):
         a, out = np.empty((2, n), dtype)
@@ -452,6 +452,27 @@ print(fastops.mod._patch.records[np.dtype(np.int64).num].compile)
 """
     )
     assert run(code) == ["True", "callable", "None"]
+
+
+def test_small_calls_ask_again_if_there_was_no_room_to_ask():
+    code = (
+        COMPILED
+        + """
+import ctypes
+asked = []
+no_room = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda *arguments: asked.append(1) or -1)
+record, x = fastops.mod._patch.records[np.dtype(np.float32).num], np.ones(10, np.float32)
+later, record.left, record.later = record.later, 0, ctypes.cast(no_room, ctypes.c_void_p).value
+x % 7, x % 7
+record.later = later
+x % 7
+deadline = time.monotonic() + 60
+while not made() and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(len(asked), *made())
+"""
+    )
+    assert run(code) == ["2", "remainder_float32"]
 
 
 def test_a_loop_compiled_for_fastops_serves_numpy_too():

@@ -107,7 +107,8 @@ def patched_loop(args, dims, steps, record):
             quietly(compile_of(record), record)
         elif left < 0:
             set_left(record, NEVER)
-            ask_later(later_of(record), truth_of(record), pending_of(record))
+            if ask_later(later_of(record), truth_of(record), pending_of(record)) != 0:  # CPython has no room for it at this moment
+                set_left(record, 0)
         else:
             set_left(record, left)
     elif n >= shared_of(record) and shared(args, n, steps, record):
