@@ -637,6 +637,23 @@ print(before < x.size, *(np.array_equal(np.fmod(x, 77), want) for _ in range(3))
     assert run(code) == ["True", "True", "True", "True", "1", "False"]
 
 
+def test_threads_that_numba_is_allowed_later_are_used():
+    code = """
+import numba
+import numpy as np, fastops
+from fastops.engine import threads
+fastops.patch_numpy()
+x = np.arange(1, 3_000_001, dtype=np.float64)
+want = np.fmod(x, 77)
+all_of_them = numba.get_num_threads()
+numba.set_num_threads(1)
+print(np.array_equal(np.fmod(x, 77), want), threads.team.caller)
+numba.set_num_threads(all_of_them)
+print(np.array_equal(np.fmod(x, 77), want), (threads.team.caller != 0) == (threads.limit() > 1))
+"""
+    assert run(code) == ["True", "0", "True", "True"]
+
+
 @unix
 @each_layer
 def test_fork(layer):

@@ -187,7 +187,7 @@ class Patch:
 
     def _asked_for_threads(self, record: int) -> None:
         _guarded(lambda _: self._drive(), self._dtypes[record], record)
-        if not threads.team.drive:  # there is no second thread: ask no more
+        if not threads.team.usable:  # ask no more
             self.records[self._dtypes[record].num].shared = sys.maxsize
 
     def _compile_beside(self, dtype: np.dtype[Any]) -> None:

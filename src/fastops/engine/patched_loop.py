@@ -83,7 +83,7 @@ def shared(args, n, steps, record):
     step_a, step_b, step_out = word_at(steps), word_at(steps + 8), word_at(steps + 16)
     if step_out != size or overlaps(a, step_a, out, size, n, size) or overlaps(b, step_b, out, size, n, size):
         return False
-    if drive_of(team) == 0:
+    if drive_of(team) == 0 and (most(team) == 0 or threads_of(team) > 1):  # not launched, or launched when there was one thread
         quietly(driver_of(record), record)
     work = n * (by_scalar(record) if step_b == 0 else by_array(record))
     if drive_of(team) == 0 or not usable(team) or work < 2 * share_of(team):
