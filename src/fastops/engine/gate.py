@@ -5,13 +5,15 @@ It is a `vectorcallfunc` of CPython. Objects come as addresses, borrowed; what g
 """
 
 from ..kernels.primitives import WORD
-from .direct import direct
+from .direct import EACH, SERVED, direct
 from .objects import (
+    canonical,
     dtype_of,
     first_of,
     inline,
     keyword_of,
     length_of,
+    limit_of,
     ndarray_of,
     ndim_of,
     none_of,
@@ -28,7 +30,7 @@ from .objects import (
     word_at,
 )
 from .operands import PLAIN_NUMBERS
-from .vectorcall import Gate
+from .vectorcall import BUILT_IN, Gate
 
 SIGNATURE = WORD(WORD, WORD, WORD, WORD)
 ROOM = 0  # where in the object its room begins: given when this is compiled
@@ -68,11 +70,21 @@ def output(gate, arguments, count, keywords):
 
 
 @inline
+def is_line(gate, x1, x2, elements):
+    """Whether two arrays of one dimension, and of one dtype whose loop is compiled, are too short for threads: they have no tiles."""
+    if type_of(x1) != ndarray_of(gate) or type_of(x2) != ndarray_of(gate) or dtype_of(x1) != dtype_of(x2):
+        return False
+    number = number_of(dtype_of(x1))
+    served = gate + SERVED + EACH * (number if 0 <= number < BUILT_IN else BUILT_IN)
+    return canonical(served) == dtype_of(x1) and ndim_of(x1) == 1 and ndim_of(x2) == 1 and elements < limit_of(served)
+
+
+@inline
 def is_small(gate, x1, x2):
     """Whether the operands are plain and small."""
     large, size1, size2 = small_limit(gate), size(gate, x1), size(gate, x2)
     if not (0 <= size1 < large and 0 <= size2 < large):
-        return False
+        return size1 >= 0 and size2 >= 0 and is_line(gate, x1, x2, max(size1, size2))
     if size1 * size2 < large:
         return True
     return ndim_of(x1) == ndim_of(x2) and same_list(gate, shape_of(x1), shape_of(x2), ndim_of(x1)) != 0
