@@ -461,3 +461,27 @@ def test_the_type_s_call_is_the_entry_s(name):
     x, y = numbers(6), numbers(6, seed=1)
     for call in (operation.__call__, lambda *args: type(operation).__call__(operation, *args), lambda *args: operation(*args)):
         assert_same(call(x, y), OPERATIONS[name][1](x, y))
+
+
+LINES = {  # calls of 20 000 elements, and whether they go past Python: of one dimension and one dtype
+    "strided": (lambda x: (x[::2], x[1::2]), True),
+    "reversed": (lambda x: (x[::-1], x), True),
+    "in place": (lambda x: (x, x, x), True),
+    "two dimensions": (lambda x: (x.reshape(200, -1)[:, ::2], x.reshape(200, -1)[:, 1::2]), False),
+    "two dtypes": (lambda x: (x[::2], x[1::2].astype("float64")), False),
+}
+
+
+@pytest.mark.parametrize("form", LINES)
+@each_operation
+def test_lines_go_past_python(name, form, monkeypatch):
+    monkeypatch.setattr(threads, "WORTHWHILE", float("inf"))  # whatever the loops cost here
+    make, past = LINES[form]
+    operation, numpys = OPERATIONS[name]
+    operation._limit()
+    want = numpys(*make(numbers(40_000)))
+    args = make(numbers(40_000))
+    assert (functions_run(lambda: operation(*args)) == 0) == past
+    assert_same_bits(operation(*make(numbers(40_000))), want)
+    monkeypatch.undo()
+    operation._limit()
