@@ -36,6 +36,7 @@ def names(name: str, dtype: str, processor: Processor) -> dict[str, Any]:
         "SIZE": size,
         "LINE": 64,
         "FAR": 1 << 20 if "int" in dtype else UNLIMITED,  # more than the second-level cache keeps
+        "COLUMN": 2048,  # elements of a single far operand whose lines it keeps: a matrix has its next column in the same ones
         "FEW": 8 if "int" in dtype else 3,  # as many elements one by one take no longer than the vector loop's beginning and end
         "BLOCK": block,
         "NEAR": 16,  # bytes: as long as a cache line holds several elements, the longer block is the faster one

@@ -17,8 +17,8 @@ from .primitives import default_control, overlaps, pointer, restore_control, res
 def inner_loop(args, dims, steps, data):
     n, (a, b, out), (step_a, step_b, step_out) = dims[0], (args[0], args[1], args[2]), (steps[0], steps[1], steps[2])
     state, control = save_flags(), default_control()
-    reach = max(abs(step_a), abs(step_b), abs(step_out))
-    singly = n <= FEW or (reach >= LINE and (abs(step_a) + abs(step_b) + abs(step_out)) * n > FAR)
+    reach, total = max(abs(step_a), abs(step_b), abs(step_out)), abs(step_a) + abs(step_b) + abs(step_out)
+    singly = n <= FEW or (reach >= LINE and total * n > FAR and (n > COLUMN or total - reach >= LINE))
     if singly or overlaps(a, step_a, out, step_out, n, SIZE) or overlaps(b, step_b, out, step_out, n, SIZE):
         raised = one_by_one(pointer(a), step_a, pointer(b), step_b, pointer(out), step_out, n) if n else 0
         restore_control(control)
