@@ -18,7 +18,7 @@ from conftest import BFLOAT16, DTYPES, assert_same_bits, each_dtype, each_float,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastops import scatter
+from fastops import scatter, scatter_compiled
 from fastops.engine import compiler
 from fastops.scatter import scatter_div
 
@@ -51,8 +51,9 @@ def take(path, patch):
     """Let calls of every size take the path."""
     patch.setattr(scatter, "LARGE", 0 if path == "compiled" else sys.maxsize)
     patch.setattr(scatter, "MANY", sys.maxsize)
+    patch.setattr(scatter, "OFTEN", sys.maxsize)
     if path == "plain":
-        patch.setattr(scatter, "_kernels", {})
+        patch.setattr(scatter_compiled, "kernels", {})
 
 
 @pytest.fixture(params=PATHS)
@@ -661,11 +662,11 @@ def test_small_calls_load_no_numba():
 
 
 def test_compiles_where_numpy_would_take_long(monkeypatch):
-    monkeypatch.setattr(scatter, "_kernels", {})
+    monkeypatch.setattr(scatter_compiled, "kernels", {})
     for dtype, rows, size in (("f4", 9_999, 9_999), ("i4", 400, 9_999), (BFLOAT16, 400, 9_999)):
-        assert scatter._kernel(np.dtype(dtype), rows, size) is None
+        assert not scatter._has_kernel(np.dtype(dtype), rows, size)
     for dtype, rows, size in (("f4", 10_000, 10_000), ("f8", 1, 10_000), ("i4", 600, 600), (BFLOAT16, 600, 600)):
-        assert scatter._kernel(np.dtype(dtype), rows, size) is not None
+        assert scatter._has_kernel(np.dtype(dtype), rows, size)
 
 
 @each_dtype
@@ -674,7 +675,7 @@ def test_without_numba(dtype, monkeypatch):
         raise compiler.Unavailable("it is away")
 
     monkeypatch.setattr(compiler, "numba", numba)
-    monkeypatch.setattr(scatter, "_kernels", {})
+    monkeypatch.setattr(scatter_compiled, "kernels", {})
     compiler.warn_unavailable.cache_clear()
     x, indices, u = values(dtype, (20, 30)), np.random.default_rng(3).integers(0, 20, 400), divisors(dtype, (400, 30))
     want = sequential(x, indices, u)

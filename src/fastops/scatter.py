@@ -1,27 +1,32 @@
-"""`scatter_div`: every check, then the compiled kernel, or NumPy where compiling does not pay or cannot be done."""
+"""`scatter_div`: every check, then compiled code, or NumPy where compiling does not pay or cannot be done."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.typing import ArrayLike
 
-from .engine import compiler, errors
+from . import scatter_compiled
+from .engine import compiler, errors, threads, vectorcall
 from .engine.iteration import cells_apart
-from .real_ufuncs import is_served
+from .real_ufuncs import is_served, twins
+from .scatter_compiled import OUTSIDE, ZERO, offsets
 from .scatter_plainly import FLAGS, divide_plainly
 
 # Elements, or rows where NumPy has no loop over them, from which a kernel is worth loading: below, NumPy needs a few milliseconds at most.
-LARGE, MANY = 10_000, 500
+# And calls of a dtype after which it is worth loading in any case.
+LARGE, MANY, OFTEN = 10_000, 500, 1_000
 
 _Array = np.ndarray[Any, Any]
-_kernels: dict[np.dtype[Any], Any] = {}
+_calls: dict[np.dtype[Any], int] = {}  # without a kernel
 
 
-def scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
+def _scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
     """Divide rows of an array by updates, in place and in order: ``input_x[indices[i, ..., j], :] /= updates[i, ..., j, :]``.
 
     A row that is named more than once is divided more than once, in the row-major order of `indices`, and rounded to the dtype each time.
@@ -76,17 +81,25 @@ def scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Arr
             f"updates must have shape indices.shape + input_x.shape[1:] = {index.shape + x.shape[1:]}, got input_x of shape {x.shape}, "
             f"indices of shape {index.shape} and updates of shape {divisors.shape}"
         )
-    # Other bytes than the machine's are divided in a copy.
-    native = x if x.dtype.isnative and x.flags.aligned else x.astype(x.dtype.newbyteorder("="))
-    if np.may_share_memory(native, index):
+    if _share_memory(x, index):
         index = index.copy()
-    if np.may_share_memory(native, divisors):
+    if _share_memory(x, divisors):
         divisors = divisors.copy()
-    raised = _divide(native, index, divisors)
-    if native is not x:
-        x[...] = native
-    if raised:
-        messages = [*messages, *(f"{kind} encountered in scatter_div" for kind, number in FLAGS if raised & number)]
+    if index.dtype != object and x.size and divisors.size and _has_kernel(x.dtype, index.size, divisors.size):
+        found, said = scatter_compiled.divide(x, index, divisors)
+    else:
+        found, said = _divide_plainly(x, index, divisors)
+    if found & OUTSIDE:
+        raise _index_error(index, len(x))
+    if found & ZERO:
+        raise _zero_error(divisors, x.dtype)
+    _report(input_x, found, [*messages, *said])
+    return input_x
+
+
+def _report(input_x: _Array, raised: int, messages: Sequence[str] = ()) -> _Array:
+    """Warn of floating-point flags as NumPy does."""
+    messages = [*messages, *(f"{kind} encountered in scatter_div" for kind, number in FLAGS if raised & number)]
     if messages:
         errors.report(messages)
     return input_x
@@ -116,15 +129,13 @@ def _overlaps_itself(x: _Array) -> bool:
     low, high = byte_bounds(x)
     if x.nbytes > high - low:
         return True
-    return bool((np.diff(np.sort(_offsets(x.shape, x.strides))) < x.itemsize).any())  # axes that interlock: rare
+    return bool((np.diff(np.sort(offsets(x.shape, x.strides))) < x.itemsize).any())  # axes that interlock: rare
 
 
-def _offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
-    """Offsets in bytes of all elements, in row-major order."""
-    total = np.zeros(1, np.intp)
-    for length, stride in zip(shape, strides, strict=True):
-        total = np.add.outer(total, np.arange(length) * stride).ravel()
-    return total
+def _share_memory(x: _Array, y: _Array) -> bool:
+    """Whether they may; views that interleave, such as columns of one array, do not."""
+    effort: Any = 1  # as much as NumPy's ufuncs make
+    return np.may_share_memory(x, y, max_work=effort)
 
 
 def _leaf_types(values: Any) -> set[type]:
@@ -151,7 +162,7 @@ def _indices(indices: Any) -> _Array:
 
 
 def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
-    """`updates` in the dtype of input_x, and what NumPy has to say of the conversion."""
+    """`updates` as an array that converts to the dtype of input_x, and what NumPy had to say of it."""
     kinds = _leaf_types(updates)
     if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
         raise TypeError(f"updates must not be a masked array, nor have one in it, got {updates!r:.200}")
@@ -166,7 +177,7 @@ def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]
         raise RuntimeError(
             f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x (updates.astype does)"
         )
-    return _cast(array, dtype)
+    return array, ()
 
 
 def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
@@ -179,8 +190,6 @@ def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
 
 def _cast(array: _Array, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
-    if array.dtype == dtype and array.flags.aligned:
-        return array, ()
     return errors.noted(array.astype, (dtype,), {})
 
 
@@ -193,9 +202,9 @@ def _index_error(index: _Array, rows: int) -> IndexError:
     return IndexError(f"{_cell('indices', place)} is {index[place]}, outside of the valid range [0, {rows}) of rows of input_x")
 
 
-def _zero_error(divisors: _Array) -> ZeroDivisionError:
+def _zero_error(divisors: _Array, dtype: np.dtype[Any]) -> ZeroDivisionError:
     place = np.unravel_index(int(np.argmax(divisors == 0)), divisors.shape)
-    return ZeroDivisionError(f"{_cell('updates', place)} is 0, by which {divisors.dtype} cannot be divided")
+    return ZeroDivisionError(f"{_cell('updates', place)} is 0, by which {dtype.newbyteorder('=')} cannot be divided")
 
 
 def _cell(name: str, place: tuple[Any, ...]) -> str:
@@ -203,55 +212,84 @@ def _cell(name: str, place: tuple[Any, ...]) -> str:
 
 
 # --- division -----------------------------------------------------------------------------------------------------------------------------
-def _divide(x: _Array, index: _Array, divisors: _Array) -> int:
-    """Check the values, divide; the floating-point flags that this raised, by NumPy's numbers."""
-    flat = index.reshape(-1)
-    by = divisors.reshape(index.size, *x.shape[1:])  # copied only where the strides of the leading axes do not merge
-    kernel = _kernel(x.dtype, flat.size, by.size) if x.size and by.size and index.dtype != object else None
-    if kernel is not None:
-        flat = np.ascontiguousarray(flat, flat.dtype.newbyteorder("="))
-        raised = int(kernel(_words(x, flat if flat.flags.aligned else flat.copy(), by)))
-        if raised >= 0:
-            return raised
-        raise _index_error(index, len(x)) if raised == -1 else _zero_error(divisors)
-    if flat.size and not (flat.min() >= 0 and flat.max() < len(x)):
-        raise _index_error(index, len(x))
-    if x.dtype.kind in "iu" and not by.all():
-        raise _zero_error(divisors)
-    return divide_plainly(x, flat, by) if by.size else 0
+def _has_kernel(dtype: np.dtype[Any], rows: int, size: int) -> bool:
+    """Whether there is a kernel for the dtype, or one is worth loading, and can be had."""
+    dtype = dtype.newbyteorder("=")
+    if dtype in scatter_compiled.kernels:
+        return True
+    calls = _calls[dtype] = _calls.get(dtype, 0) + 1
+    return (size >= LARGE or calls > OFTEN or (rows >= MANY and dtype.kind != "f")) and make_kernel(dtype)
 
 
-def _kernel(dtype: np.dtype[Any], rows: int, size: int) -> Any:
-    """The compiled kernel, if it is there or worth loading."""
-    kernel = _kernels.get(dtype)
-    if kernel is None and (size >= LARGE or (rows >= MANY and dtype.kind != "f")):
-        kernel = make_kernel(dtype)
-    return kernel
-
-
-def make_kernel(dtype: np.dtype[Any]) -> Any:
-    """Compile the kernel or load it from the cache; None where that cannot be."""
+def make_kernel(dtype: np.dtype[Any]) -> bool:
+    """Compile the kernel or load it from the cache, if that can be; from now on plain small calls of the dtype run it at once."""
     try:
-        word = compiler.numba().types.intp
-        with compiler.compiling():
-            from .kernels import scatter
-
-            names = scatter.names(dtype.name, compiler.features()["half"])
-            _kernels[dtype] = compiler.function(scatter.divide_rows, names, f"scatter_div_{dtype.name}", word(word[::1])).function
+        scatter_compiled.make_kernel(dtype)
+        scatter_div.admit(dtype)
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))
-    return _kernels.get(dtype)
+    return dtype in scatter_compiled.kernels
 
 
-def _words(x: _Array, index: _Array, by: _Array) -> _Array:
-    """What `divide_rows` reads. A row is a stack of runs, as long as `numpy.nditer` makes them, which sorts and merges axes."""
-    runs, length, steps, offsets = 1, by.size // index.size, [x.itemsize, x.itemsize], [0, 0]
-    starts = [array.__array_interface__["data"][0] for array in (index, x, by)]
-    if not (x.ndim == 1 or (x.flags.c_contiguous and by.flags.c_contiguous)):
-        views = np.nditer((x[:1], by[:1]), ["external_loop"], [["readwrite"], ["readonly"]], order="K").itviews
-        length, steps = views[0].shape[-1], [view.strides[-1] for view in views]
-        starts[1:] = [view.__array_interface__["data"][0] for view in views]
-        offsets = np.stack([_offsets(view.shape[:-1], view.strides[:-1]) for view in views], axis=1).ravel().tolist()
-        runs = len(offsets) // 2
-    rows = [starts[1], x.strides[0], steps[0], starts[2], by.strides[0], steps[1]]
-    return np.array([starts[0], index.itemsize == 4, index.size, len(x), runs, length, *rows, *offsets], np.intp)
+def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Sequence[str]]:
+    """By NumPy: what was found, as compiled code tells it, and what is to be said of the conversion."""
+    flat, native = index.reshape(-1), x.dtype.newbyteorder("=")
+    if flat.size and not (flat.min() >= 0 and flat.max() < len(x)):
+        return OUTSIDE, ()
+    if native.kind in "iu" and not divisors.all():
+        return ZERO, ()
+    by, said = (divisors, ()) if divisors.dtype == native else _cast(divisors, native)
+    copy = x.astype(native) if x.dtype != native else x  # other bytes than the machine's are divided in a copy
+    raised = divide_plainly(copy, flat, by.reshape(index.size, *x.shape[1:])) if by.size else 0
+    if copy is not x:
+        x[...] = copy
+    return raised, said
+
+
+# --- the public function ------------------------------------------------------------------------------------------------------------------
+@vectorcall.with_room
+class ScatterDiv:
+    """What `fastops.scatter_div` is: the function above, and an entry for plain small calls that goes past Python."""
+
+    def __init__(self, function: Callable[..., _Array]):
+        self.__name__ = self.__qualname__ = "scatter_div"
+        self.__module__ = "fastops"  # where pickle finds it
+        self.__doc__ = inspect.cleandoc(function.__doc__ or "")
+        self.__signature__ = inspect.signature(function)
+        self._gate: vectorcall.ScatterGate | None = None
+        self._admitted: list[np.dtype[Any]] = []
+
+    def __call__(self, input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
+        known = threads.start_is_known()
+        try:
+            return _scatter_div(input_x, indices, updates)
+        finally:
+            if not known and threads.start_is_known():
+                self._limit()
+
+    def __repr__(self) -> str:
+        return "<fastops function 'scatter_div'>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    def admit(self, dtype: np.dtype[Any]) -> None:
+        """From now on plain small calls of this dtype run its kernel at once."""
+        if self._gate is None:
+            self._gate = vectorcall.open_scatter_gate(self, _report, LARGE)
+        if self._gate is not None and dtype not in self._admitted:
+            self._gate.look, kernel = scatter_compiled.kernels[dtype]
+            for twin in twins(dtype):
+                vectorcall.serve(self._gate, twin, kernel, ())
+            self._admitted.append(dtype)
+            self._limit()
+
+    def _limit(self) -> None:
+        """Calls are small while threads do not pay."""
+        if self._gate is not None:
+            large = int(min(threads.least() / scatter_compiled.UPDATE, sys.maxsize))
+            for twin in (twin for dtype in self._admitted for twin in twins(dtype)):
+                vectorcall.limit(self._gate, twin, large)
+
+
+scatter_div = ScatterDiv(_scatter_div)

@@ -52,6 +52,15 @@ def drive(plan: iteration.Plan, loop: int, workers: int) -> int:
     return _run(plan, loop, workers)
 
 
+def share(loop: int, argument: int, tasks: int, workers: int) -> None:
+    """Call what has the signature of an inner loop, at the address `loop`, once for each number below `tasks`: with the argument and the
+    number in place of two addresses."""
+    if not threads.start_is_known():
+        _measure_start(workers)
+    words = np.array(iteration.task_words(loop, argument, tasks), np.intp)
+    driver(True)(words.__array_interface__["data"][0], workers)
+
+
 def learn_start() -> None:
     """What starting threads costs, if there are any."""
     workers = threads.workers(inf)

@@ -209,3 +209,10 @@ def words(plan: Plan, loop: int, copy: int, buffers: int) -> list[int]:
     team = addressof(threads.team)
     return [0, 0, team, loop, 0, copy, per_task, prod(shape), height, width, rows, columns, plan.by_row, size, len(shape), buffers, BUFFER,
             *plan.addresses, *plan.row_strides, *plan.steps, *plan.buffered, *shape, *strides[0], *strides[1], *strides[2]]  # fmt: skip
+
+
+def task_words(loop: int, argument: int, tasks: int) -> list[int]:
+    """The words for calls of `loop` with the same argument and another number each, as if these were addresses of operands."""
+    team, stack = addressof(threads.team), [tasks, 1, 1]
+    return [0, 0, team, loop, 0, 0, 1, tasks, 1, 1, 1, 1, True, 1, len(stack), 0, BUFFER,
+            argument, 0, 0, *[0] * 9, *stack, *[0, 0, 0], *[1, 0, 0], *[0, 0, 0]]  # fmt: skip

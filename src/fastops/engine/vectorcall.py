@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from .operands import PLAIN_SCALARS
 BUILT_IN = 24  # type numbers below are NumPy's own
 _HAVE_VECTORCALL, _TYPE_MEMBERS, _SIZE, _READ_ONLY = 1 << 11, 72, 19, 1  # as CPython's headers number them
 _Class = TypeVar("_Class", bound=type)
+_Gate = TypeVar("_Gate", bound="Gate")
 _alive: list[Any] = []  # what types and objects point at
 
 
@@ -91,6 +93,17 @@ class Gate(ctypes.Structure):
     ]
 
 
+class ScatterGate(Gate):
+    """What the entry of `scatter_div` reads beside; `plain` is whom input_x and the flags are for that were raised."""
+
+    _fields_ = [
+        ("index_32", ctypes.py_object),  # the dtypes of indices
+        ("index_64", ctypes.py_object),
+        ("look", ctypes.c_void_p),  # the function that looks at them
+        ("numbers", ctypes.py_object * 16),  # all that flags can be
+    ]
+
+
 # --- room for an entry, and the entry -----------------------------------------------------------------------------------------------------
 def with_room(kind: _Class) -> _Class:
     """A subclass of `kind`, under the same name, whose objects have room for the addresses of an entry and of its `Gate`; where that is not
@@ -117,15 +130,28 @@ def with_room(kind: _Class) -> _Class:
 
 def open_gate(thing: Any, plain: Any, large: int) -> Gate | None:
     """From now on calls of `thing` with plain operands of fewer than `large` elements go straight to `plain`. None if that cannot be."""
+    return _open(thing, "gate", Gate, plain, large)
+
+
+def open_scatter_gate(thing: Any, report: Any, large: int) -> ScatterGate | None:
+    """From now on plain small calls of `thing`, which is `scatter_div`, run a kernel at once; those of `large` elements release the GIL.
+    None if that cannot be."""
+    opened = _open(thing, "scatter_gate", ScatterGate, report, large)
+    if opened is not None:
+        opened.index_32, opened.index_64, opened.numbers[:] = np.dtype(np.int32), np.dtype(np.int64), range(16)
+    return opened
+
+
+def _open(thing: Any, module: str, kind: type[_Gate], plain: Any, large: int) -> _Gate | None:
     room = getattr(type(thing), "_room", 0)
     functions = headers.functions()
     if not room or functions is None:
         return None
     with compiler.compiling():
-        from . import gate
-
-        entry = compiler.c_function(gate.entry, {"ROOM": room}, f"entry_{room}", gate.SIGNATURE).address
-    opened = Gate(functions, plain, thing.__call__, large)
+        machine = import_module(f".{module}", __package__)
+        name = module.replace("gate", f"entry_{room}")
+        entry = compiler.c_function(machine.entry, {"ROOM": room}, name, machine.SIGNATURE).address
+    opened = kind(functions, plain, thing.__call__, large)
     opened.user_num, opened.out, opened.none, opened.ndarray, opened.int, opened.float = -1, sys.intern("out"), None, np.ndarray, int, float
     scalars = [int, float, *(PLAIN_SCALARS - {int, float})]  # the commonest first
     opened.scalars[: len(scalars)] = [id(kind) for kind in scalars]

@@ -40,15 +40,16 @@ class Elementwise(NamedTuple):
     """`output[i] = formula(*inputs[i])`, and notes about the elements, for a number of elements that is not 0.
 
     `note(*inputs, notes)` updates the notes, which begin as `clear`. With `prepare` the last input is one value for all elements, from
-    which it makes what `formula` and `note` are given in its place.
+    which it makes what `formula` and `note` are given in its place. Without a formula nothing is written.
     """
 
     inputs: Sequence[ir.Type]
     output: ir.Type
-    formula: Callable[..., Lane]
+    formula: Callable[..., Lane] | None
     note: Callable[..., Lane] | None = None
     clear: ir.Constant = NOTES(0)
     prepare: Callable[[Lane], Sequence[Lane]] | None = None
+    aligned: bool = True
 
     def one(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> Lane:
         """For one element, without a loop; its operands are read once, before the output is written."""
@@ -56,6 +57,7 @@ class Elementwise(NamedTuple):
 
     def put(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> list[Lane]:
         """The first element alone; its operands."""
+        assert self.formula is not None
         lanes = self._first(builder, places)
         builder.store(self.formula(*lanes).value, self._typed(builder, places)[-1], align=size_of(self.output))
         return lanes
@@ -76,28 +78,33 @@ class Elementwise(NamedTuple):
     def _typed(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> list[ir.Value]:
         return [builder.bitcast(place, kind.as_pointer()) for place, kind in zip(places, (*self.inputs, self.output), strict=True)]
 
-    def loop(self, builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value) -> Lane:
-        """The loop at the builder's place; the notes."""
+    def _alignment(self, kind: ir.Type) -> int:
+        return size_of(kind) if self.aligned else 1
+
+    def loop(self, builder: ir.IRBuilder, places: Sequence[ir.Value], count: ir.Value, vectors: int = 2) -> Lane:
+        """The loop at the builder's place, so many vectors at a time; the notes."""
         *places, target = self._typed(builder, places)
         uniform: Sequence[Lane] = ()
         if self.prepare:
-            uniform = self.prepare(Lane(builder, builder.load(places.pop(), align=size_of(self.inputs[-1]))))
-        with counted(builder, count, self.clear) as (index, group, notes):
+            uniform = self.prepare(Lane(builder, builder.load(places.pop(), align=self._alignment(self.inputs[-1]))))
+        with counted(builder, count, self.clear, vectors=vectors) as (index, group, notes):
             lanes = []
             for place, kind in zip(places, self.inputs, strict=False):
-                load = builder.load(builder.gep(place, [index]), align=size_of(kind))
+                load = builder.load(builder.gep(place, [index]), align=self._alignment(kind))
                 load.set_metadata("llvm.access.group", group)
                 lanes.append(Lane(builder, load))
             noted = self.note(*lanes, *uniform, Lane(builder, notes)).value if self.note else notes
-            store = builder.store(self.formula(*lanes, *uniform).value, builder.gep(target, [index]), align=size_of(self.output))
-            store.set_metadata("llvm.access.group", group)
+            if self.formula:
+                result = self.formula(*lanes, *uniform).value
+                store = builder.store(result, builder.gep(target, [index]), align=self._alignment(self.output))
+                store.set_metadata("llvm.access.group", group)
             notes.add_incoming(noted, builder.block)
         return Lane(builder, noted)
 
 
 @contextmanager
 def counted(
-    builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, first: ir.Value = START, unroll: bool = False
+    builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, first: ir.Value = START, unroll: bool = False, vectors: int = 2
 ) -> Iterator[tuple[ir.Value, ir.Value, ir.PhiInstr]]:
     """A loop whose body is what the builder emits: the index, the group that its loads and stores belong to, and the notes."""
     group = _Distinct(builder.module, (), of_loop=False)
@@ -112,8 +119,8 @@ def counted(
     index.add_incoming(following, builder.block)
     branch = builder.cbranch(builder.icmp_unsigned("<", following, count), body, after)
     hints: list[tuple[Any, ...]] = [("llvm.loop.parallel_accesses", group)]
-    if not unroll:  # two vectors at a time, and what the vectoriser leaves over one by one
-        hints += [("llvm.loop.interleave.count", ir.IntType(32)(2)), ("llvm.loop.unroll.disable",)]
+    if not unroll:  # so many vectors at a time, and what the vectoriser leaves over one by one
+        hints += [("llvm.loop.interleave.count", ir.IntType(32)(vectors)), ("llvm.loop.unroll.disable",)]
     module = builder.module
     nodes = [module.add_metadata([ir.MetaDataString(module, name), *values]) for name, *values in hints]
     branch.set_metadata("llvm.loop", _Distinct(module, nodes, of_loop=True))

@@ -27,16 +27,25 @@ class Processor(NamedTuple):
 
 
 class Lane:
-    """One value of a formula. Integers are bit patterns: unsigned, modulo 2**bits, so two's complement sums and products come right too."""
+    """One value of a formula, or a vector of them. Integers are bit patterns: unsigned, modulo 2**bits, so two's complement sums and
+    products come right too."""
 
     def __init__(self, builder: ir.IRBuilder, value: ir.Value):
         self.builder, self.value, self.type = builder, value, value.type
-        self.is_float = not isinstance(value.type, ir.IntType)
-        self.bits = {"half": 16, "float": 32, "double": 64}[str(value.type)] if self.is_float else value.type.width
+        self.count = getattr(value.type, "count", None)
+        element = value.type.element if self.count else value.type
+        self.is_float = not isinstance(element, ir.IntType)
+        self.bits = {"half": 16, "float": 32, "double": 64}[str(element)] if self.is_float else element.width
 
     def constant(self, number: Any) -> Lane:
         """`number` in the type of this lane."""
-        return number if isinstance(number, Lane) else Lane(self.builder, ir.Constant(self.type, number))
+        if isinstance(number, Lane):
+            return number
+        return Lane(self.builder, ir.Constant(self.type, [number] * self.count if self.count else number))
+
+    def _like(self, target: ir.Type) -> ir.Type:
+        """That type, of as many values as there are here."""
+        return ir.VectorType(target, self.count) if self.count else target
 
     def _emit(self, integer: str, floating: str, other: Any) -> Lane:
         operation = floating if self.is_float else integer
@@ -68,6 +77,10 @@ class Lane:
         """The rest of an integer division, with the sign of this lane."""
         return Lane(self.builder, (self.builder.srem if signed else self.builder.urem)(self.value, other.value))
 
+    def over(self, other: Lane) -> Lane:
+        """The quotient of signed integers, toward zero."""
+        return Lane(self.builder, self.builder.sdiv(self.value, other.value))
+
     def __and__(self, other: Any) -> Lane:
         return self._emit("and_", "", other)
 
@@ -85,7 +98,7 @@ class Lane:
 
     def shift_signed(self, bits: int) -> Lane:
         """Shifted right with copies of the sign."""
-        return Lane(self.builder, self.builder.ashr(self.value, ir.Constant(self.type, bits)))
+        return Lane(self.builder, self.builder.ashr(self.value, self.constant(bits).value))
 
     def __invert__(self) -> Lane:
         return self ^ -1
@@ -106,35 +119,35 @@ class Lane:
 
     def is_negative(self) -> Lane:
         """Whether an integer's top bit is set."""
-        return Lane(self.builder, self.builder.icmp_signed("<", self.value, ir.Constant(self.type, 0)))
+        return Lane(self.builder, self.builder.icmp_signed("<", self.value, self.constant(0).value))
 
     def to_float(self, target: ir.Type, signed: bool = False) -> Lane:
         """The number of an integer."""
-        return Lane(self.builder, (self.builder.sitofp if signed else self.builder.uitofp)(self.value, target))
+        return Lane(self.builder, (self.builder.sitofp if signed else self.builder.uitofp)(self.value, self._like(target)))
 
     def to_integer(self, bits: int, signed: bool = False) -> Lane:
         """The integer part; out of range is undefined."""
-        return Lane(self.builder, (self.builder.fptosi if signed else self.builder.fptoui)(self.value, ir.IntType(bits)))
+        return Lane(self.builder, (self.builder.fptosi if signed else self.builder.fptoui)(self.value, self._like(ir.IntType(bits))))
 
     def low_bits(self, bits: int) -> Lane:
         """An integer modulo 2**bits, for at most as many bits as it has."""
         return self if bits == self.bits else self.narrow(ir.IntType(bits))
 
     def as_bits(self) -> Lane:
-        return Lane(self.builder, self.builder.bitcast(self.value, ir.IntType(self.bits)))
+        return Lane(self.builder, self.builder.bitcast(self.value, self._like(ir.IntType(self.bits))))
 
     def as_float(self, target: ir.Type) -> Lane:
         """The bits of an integer read as a float of the same width."""
-        return Lane(self.builder, self.builder.bitcast(self.value, target))
+        return Lane(self.builder, self.builder.bitcast(self.value, self._like(target)))
 
     def extend(self, target: ir.Type, signed: bool = False) -> Lane:
         """To a wider integer (zeros above, or copies of the sign) or a wider float (exact)."""
         extend = self.builder.fpext if self.is_float else self.builder.sext if signed else self.builder.zext
-        return Lane(self.builder, extend(self.value, target))
+        return Lane(self.builder, extend(self.value, self._like(target)))
 
     def narrow(self, target: ir.Type) -> Lane:
         """To a narrower integer (low bits) or a narrower float (to nearest even)."""
-        return Lane(self.builder, (self.builder.fptrunc if self.is_float else self.builder.trunc)(self.value, target))
+        return Lane(self.builder, (self.builder.fptrunc if self.is_float else self.builder.trunc)(self.value, self._like(target)))
 
 
 def where(condition: Lane, x: Lane, y: Any) -> Lane:
@@ -166,10 +179,9 @@ def saturating_double(x: Lane) -> Lane:
 
 def integer_part(x: Lane, floored: bool) -> Lane:
     """A float rounded down, or else towards zero. Only for processors that have the instruction."""
-    kind = ir.FunctionType(x.type, [x.type])
-    return Lane(
-        x.builder, x.builder.call(x.builder.module.declare_intrinsic("llvm.floor" if floored else "llvm.trunc", [x.type], kind), [x.value])
-    )
+    module, name = x.builder.module, f"llvm.{'floor' if floored else 'trunc'}.{f'v{x.count}' if x.count else ''}f{x.bits}"
+    function = module.globals.get(name) or ir.Function(module, ir.FunctionType(x.type, [x.type]), name)
+    return Lane(x.builder, x.builder.call(function, [x.value]))
 
 
 def fused_multiply_add(x: Lane, y: Lane, z: Lane) -> Lane:

@@ -35,26 +35,39 @@ def _cell(context: Any, builder: ir.IRBuilder, kind: types.Type, place: ir.Value
     return builder.bitcast(builder.gep(place, [offset]), context.get_value_type(kind).as_pointer())
 
 
-def reader(kind: types.Type) -> Any:
+def reader(kind: types.Type, aligned: bool = True) -> Any:
     """An intrinsic (pointer, offset in bytes) -> kind."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-        return builder.load(_cell(context, builder, kind, *values), align=kind.bitwidth // 8)
+        return builder.load(_cell(context, builder, kind, *values), align=kind.bitwidth // 8 if aligned else 1)
 
     return intrinsic(lambda typing, place, offset: (kind(types.voidptr, WORD), generate))
 
 
-def writer(kind: types.Type) -> Any:
+def writer(kind: types.Type, aligned: bool = True) -> Any:
     """An intrinsic (pointer, offset in bytes, kind) that stores."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-        builder.store(values[2], _cell(context, builder, kind, values[0], values[1]), align=kind.bitwidth // 8)
+        builder.store(values[2], _cell(context, builder, kind, values[0], values[1]), align=kind.bitwidth // 8 if aligned else 1)
         return context.get_dummy_value()
 
     return intrinsic(lambda typing, place, offset, value: (types.none(types.voidptr, WORD, kind), generate))
 
 
 read_word, write_word = reader(WORD), writer(WORD)
+
+
+@intrinsic
+def prefetch(typing: Any, place: Any, offset: Any) -> Any:
+    """Have the cache line there brought nearer, if there is any memory."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        kind = ir.FunctionType(ir.VoidType(), [BYTES, INT32, INT32, INT32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [builder.gep(*values[:1], [values[1]]), INT32(0), INT32(3), INT32(1)])  # to read data, soon again
+        return context.get_dummy_value()
+
+    return types.none(types.voidptr, WORD), generate
 
 
 def transposer(bits: int, side: int) -> Any:

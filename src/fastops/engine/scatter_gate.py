@@ -1,0 +1,139 @@
+# mypy: ignore-errors
+"""The native entry of `scatter_div`: its checks for plain small operands, and the call of the kernel, as machine code.
+
+Plain are C-contiguous arrays that do not overlap, input_x and updates of one dtype whose kernel is compiled, with an index or more and an
+element or more in each row. What is not plain, and what the kernel finds wrong before it writes anything, is for Python. If floating-point
+flags come up, Python has the last word too: it warns or raises.
+
+Objects come as addresses, borrowed; what goes back is a new reference, or null with an exception set.
+"""
+
+import ctypes
+
+from ..kernels.primitives import WORD, address, call_loop, read_word, scratch, write_word
+from ..kernels.scatter_plan import OUTSIDE, WHOLE, Plan
+from .direct import EACH, NOT_WRITTEN, READ, SERVED, WRITTEN
+from .objects import (
+    canonical,
+    count_up,
+    data_of,
+    dtype_of,
+    field,
+    flags_of,
+    inline,
+    limit_of,
+    loop_of,
+    ndarray_of,
+    ndim_of,
+    number_of,
+    other_of,
+    plain_of,
+    product,
+    release_gil,
+    same_list,
+    shape_of,
+    size_of,
+    small_limit,
+    take_gil,
+    type_of,
+    vectorcall,
+    word_at,
+)
+from .vectorcall import BUILT_IN, ScatterGate
+
+SIGNATURE = WORD(WORD, WORD, WORD, WORD)
+ROOM = 0  # where in the object its room begins: given when this is compiled
+NOT_FOR_HERE = -1
+NUMBERS = ScatterGate.numbers.offset
+index_32, index_64, look_of = (field(ScatterGate, name) for name in ("index_32", "index_64", "look"))
+plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(16), scratch(16)
+WORDS = ctypes.sizeof(Plan)
+(PHASE, LOOK, FOUND, LAST, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP, RUNS, LENGTH, OFFSETS) = (
+    getattr(Plan, name).offset
+    for name in (
+        *("phase", "look", "found", "last", "indices", "index_step", "narrow", "x", "rows", "x_row", "x_step"),
+        *("updates", "update_row", "update_step", "runs", "length", "offsets"),
+    )
+)
+
+
+@inline
+def meet(a, bytes_a, b, bytes_b):
+    return a < b + bytes_b and b < a + bytes_a
+
+
+@inline
+def divide(gate, x, indices, updates):
+    """What the call gives, or NOT_FOR_HERE."""
+    array = ndarray_of(gate)
+    if type_of(x) != array or type_of(indices) != array or type_of(updates) != array:
+        return NOT_FOR_HERE
+    number = number_of(dtype_of(x))
+    served = gate + SERVED + EACH * (number if 0 <= number < BUILT_IN else BUILT_IN)
+    if canonical(served) != dtype_of(x) or dtype_of(updates) != dtype_of(x):
+        return NOT_FOR_HERE
+    narrow = dtype_of(indices) == index_32(gate)
+    if not narrow and dtype_of(indices) != index_64(gate):
+        return NOT_FOR_HERE
+    if flags_of(x) & WRITTEN != WRITTEN or flags_of(x) & NOT_WRITTEN != 0:
+        return NOT_FOR_HERE
+    if flags_of(indices) & READ != READ or flags_of(updates) & READ != READ:
+        return NOT_FOR_HERE
+    rank, more = ndim_of(x), ndim_of(indices)
+    if rank == 0 or ndim_of(updates) != more + rank - 1 or same_list(gate, shape_of(indices), shape_of(updates), more) == 0:
+        return NOT_FOR_HERE
+    if same_list(gate, shape_of(x) + 8, shape_of(updates) + 8 * more, rank - 1) == 0:
+        return NOT_FOR_HERE
+    rows, length, count = word_at(shape_of(x)), product(gate, shape_of(x) + 8, rank - 1), product(gate, shape_of(indices), more)
+    elements, size, index_size = count * length, size_of(served), 4 if narrow else 8
+    if elements == 0 or elements >= limit_of(served):
+        return NOT_FOR_HERE
+    bytes_x, start = rows * length * size, data_of(x)
+    if meet(start, bytes_x, data_of(updates), elements * size) or meet(start, bytes_x, data_of(indices), count * index_size):
+        return NOT_FOR_HERE
+    plan, table, call = plan_memory(), table_memory(), call_memory()
+    for place in range(0, WORDS, 8):
+        write_word(plan, place, 0)
+    write_word(table, 0, 0)
+    write_word(table, 8, 0)
+    write_word(plan, PHASE, WHOLE)
+    write_word(plan, LOOK, look_of(gate))
+    write_word(plan, LAST, count)
+    write_word(plan, INDICES, data_of(indices))
+    write_word(plan, INDEX_STEP, index_size)
+    write_word(plan, NARROW, narrow)
+    write_word(plan, X, start)
+    write_word(plan, ROWS, rows)
+    write_word(plan, X_ROW, length * size)
+    write_word(plan, X_STEP, size)
+    write_word(plan, UPDATES, data_of(updates))
+    write_word(plan, UPDATE_ROW, length * size)
+    write_word(plan, UPDATE_STEP, size)
+    write_word(plan, RUNS, 1)
+    write_word(plan, LENGTH, length)
+    write_word(plan, OFFSETS, address(table))
+    write_word(call, 0, address(plan))
+    write_word(call, 8, 0)
+    thread = 0 if elements < small_limit(gate) else release_gil(gate)
+    call_loop(loop_of(served), address(call), 0, 0, 0)
+    if thread != 0:
+        take_gil(gate, thread)
+    found = read_word(plan, FOUND)
+    if found >= OUTSIDE:
+        return NOT_FOR_HERE
+    if found == 0:
+        count_up(gate, x)
+        return x
+    write_word(call, 0, x)
+    write_word(call, 8, word_at(gate + NUMBERS + 8 * found))
+    return vectorcall(gate, plain_of(gate), address(call), 2, 0)
+
+
+def entry(callable, arguments, count, keywords):
+    """As `gate.entry`."""
+    gate = word_at(callable + ROOM + 8)
+    if keywords == 0 and count & 0x7FFF_FFFF_FFFF_FFFF == 3:
+        result = divide(gate, word_at(arguments), word_at(arguments + 8), word_at(arguments + 16))
+        if result != NOT_FOR_HERE:
+            return result
+    return vectorcall(gate, other_of(gate), arguments, count, keywords)

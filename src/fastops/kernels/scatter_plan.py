@@ -1,0 +1,28 @@
+"""What the kernels of `scatter_div` read: a plan, and the phases of its work. (Without Numba, for those who make plans.)"""
+
+from __future__ import annotations
+
+import ctypes
+
+CHECK, WHOLE, DIVIDE, PARTITION, APPLY = range(5)  # phases, of which kernels/scatter.py tells
+OUTSIDE, ZERO, CROWDED = 16, 32, 64  # what is found, beside the floating-point flags: an index, a divisor, a list that is too short
+BLOCK_BITS = 20  # of the number of an update in its block, in an entry of a list; the bits above are its row's
+MOST_OWNERS = 256
+AT_ONCE = 64  # updates between two looks at how full the lists are
+
+
+class Plan(ctypes.Structure):
+    """Updates first, first + 1, …, last - 1, and where they lie: addresses and steps in bytes.
+
+    A row is a stack of equal runs of `length` elements, whose offsets from its beginning, in input_x and in updates, are a table.
+    """
+
+    _fields_ = [
+        (name, ctypes.c_ssize_t)
+        for name in (
+            *("phase", "found", "look", "first", "last", "share"),  # share: updates, columns or runs of a task
+            *("indices", "index_step", "narrow"),  # narrow: of 32 bits
+            *("x", "rows", "x_row", "x_step", "updates", "update_row", "update_step", "runs", "length", "offsets"),
+            *("owners", "lists", "lengths", "capacity"),  # owners: a power of two; capacity: entries of a list
+        )
+    ]

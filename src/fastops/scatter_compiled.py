@@ -1,0 +1,196 @@
+"""The division of `scatter_div` by compiled code: the kernel of a dtype, pieces that it can walk where they lie, and threads.
+
+Threads own parts of input_x, so that every element sees its updates in their order, and the results are those of one thread. Wide rows are
+shared out by columns: each thread goes through all updates, for its own part of each. Narrower rows are owned whole: first all threads note
+the updates of a block in lists, one for each owner, and then each owner goes through its lists.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .engine import compiler, driving, errors, threads
+from .kernels import scatter_plan
+from .kernels.scatter_plan import APPLY, AT_ONCE, CHECK, CROWDED, DIVIDE, OUTSIDE, PARTITION, WHOLE, ZERO
+
+UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
+PIECE = 1 << 18  # elements of what is copied at a time
+COLUMNS = 512  # bytes of a row that are worth a thread of their own
+BLOCK = 1 << scatter_plan.BLOCK_BITS  # updates that are noted before they are divided: many, so that threads seldom wait for each other
+LEAST = 1 << 12  # updates that are worth a task
+
+__all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel", "offsets"]
+
+_Array = np.ndarray[Any, Any]
+kernels: dict[np.dtype[Any], tuple[int, int]] = {}  # the addresses of what looks at indices, and of what divides
+
+
+def make_kernel(dtype: np.dtype[Any]) -> None:
+    """Compile the kernel of a dtype; otherwise `compiler.Unavailable`."""
+    compiler.numba()
+    with compiler.compiling():
+        from .kernels import lanes, scatter
+
+        look = compiler.inner_loop(scatter.look, {}, "scatter_div_look").address
+        names = scatter.names(dtype.name, lanes.Processor(**compiler.features()))
+        kernels[dtype] = look, compiler.inner_loop(scatter.work, names, f"scatter_div_{dtype.name}").address
+
+
+def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
+    """Divide rows of x if all is right: what was found (floating-point flags, by NumPy's numbers; before any of them OUTSIDE or ZERO) and
+    what NumPy has to say of the conversion of `by`. None of the operands is empty, and there is a kernel.
+
+    What the kernel cannot walk where it lies goes through copies, a piece at a time.
+    """
+    native = x.dtype.newbyteorder("=")
+    if x.dtype.isnative and by.dtype == native and index.dtype.isnative and _is_line(index) and _is_line(by, index.ndim):
+        return _Work(x, index, by).run(CHECK, DIVIDE), ()
+    found, messages, integers = 0, dict[str, None](), native.kind in "iu"
+    for phase in (CHECK, DIVIDE):
+        for cells in _pieces(index.shape, max(1, PIECE // prod(x.shape[1:]))):
+            piece, divisors = index[cells], by[cells]
+            piece = piece.astype(piece.dtype.newbyteorder("="), "C", copy=not _is_line(piece))
+            if divisors.dtype != native and (phase == DIVIDE or integers):
+                divisors, said = errors.noted(divisors.astype, (native, "C"), {})
+                messages.update(dict.fromkeys(said))
+            elif not _is_line(divisors, piece.ndim):
+                divisors = divisors.copy()
+            if x.dtype.isnative or phase == CHECK:
+                found |= _Work(x, piece, divisors).run(phase)
+            else:  # the rows that are named are divided in a copy
+                rows, numbers = np.unique(piece, return_inverse=True)
+                copies = x[rows].astype(native)
+                found |= _Work(copies, numbers, divisors.reshape(-1, *x.shape[1:])).run(phase)
+                x[rows] = copies
+        if found:
+            break
+    return found, list(messages)
+
+
+def _is_line(x: _Array, axes: int | None = None) -> bool:
+    """Whether all axes, or so many, are one, in row-major order: each steps over the following ones."""
+    following = None
+    for length, stride in zip(reversed(x.shape[:axes]), reversed(x.strides[:axes]), strict=True):
+        if length != 1:
+            if following not in (None, stride):
+                return False
+            following = stride * length
+    return True
+
+
+def _step(x: _Array, axes: int) -> int:
+    """The stride of the axis that those axes are."""
+    return next((stride for length, stride in zip(reversed(x.shape[:axes]), reversed(x.strides[:axes]), strict=True) if length != 1), 0)
+
+
+def _pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int | slice, ...]]:
+    """The leading indices of parts of an array, in row-major order, each of at most so many elements."""
+    rest = prod(shape[1:])
+    if prod(shape) <= limit:
+        yield ()
+    elif rest > limit:
+        for k in range(shape[0]):
+            for cells in _pieces(shape[1:], limit):
+                yield k, *cells
+    else:
+        for k in range(0, shape[0], limit // rest):
+            yield (slice(k, k + limit // rest),)
+
+
+def offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
+    """Offsets in bytes of all elements, in row-major order."""
+    total = np.zeros(1, np.intp)
+    for length, stride in zip(shape, strides, strict=True):
+        total = np.add.outer(total, np.arange(length) * stride).ravel()
+    return total
+
+
+def _address(x: _Array) -> int:
+    return int(x.__array_interface__["data"][0])
+
+
+class _Work:
+    """The division by updates that the kernel walks where they lie."""
+
+    def __init__(self, x: _Array, index: _Array, by: _Array):
+        native = x.dtype.newbyteorder("=")
+        self._look, self._divide = kernels[native]
+        self._looks_on = native.kind in "iu"  # at the divisors, for a zero
+        row, divisors = x[:1].reshape(x.shape[1:]), by[(0,) * index.ndim]
+        addresses, runs, length, steps, table = [_address(x), _address(by)], 1, row.size, [x.itemsize, by.itemsize], np.zeros(2, np.intp)
+        if not (row.flags.c_contiguous and divisors.flags.c_contiguous):
+            views = np.nditer((row, divisors), ["external_loop"], [["readwrite"], ["readonly"]], order="K").itviews  # sorted, merged
+            addresses, steps, length = [_address(view) for view in views], [view.strides[-1] for view in views], views[0].shape[-1]
+            table = np.stack([offsets(view.shape[:-1], view.strides[:-1]) for view in views], axis=1)
+            runs = len(table)
+        self._operands = x, index, by, table  # kept alive, for only their addresses go on
+        self._plan = scatter_plan.Plan(
+            look=self._look, last=index.size, indices=_address(index), index_step=_step(index, index.ndim), narrow=index.itemsize == 4,
+            x=addresses[0], rows=len(x), x_row=x.strides[0], x_step=steps[0],
+            updates=addresses[1], update_row=_step(by, index.ndim), update_step=steps[1], runs=runs, length=length, offsets=_address(table),
+        )  # fmt: skip
+        self._row_size = runs * length * x.itemsize
+
+    def run(self, *phases: int) -> int:
+        """Check, divide, or both; what was found."""
+        plan = self._plan
+        work = plan.last * (UPDATE + plan.runs * plan.length * ELEMENT)
+        workers = threads.workers(work) if threads.worthwhile(work) else 1
+        if workers == 1:
+            plan.share = max(plan.last, plan.runs, plan.length)
+            self._call(self._divide, WHOLE if len(phases) == 2 else phases[0])
+            return int(plan.found)
+        parts = min(workers, self._row_size // COLUMNS)
+        partition_checks = parts < 2 and plan.last <= BLOCK and not self._looks_on and len(phases) == 2
+        if CHECK in phases and not partition_checks:
+            plan.share = max(LEAST, -(-plan.last // (4 * workers)))
+            self._share(self._divide if self._looks_on else self._look, CHECK, -(-plan.last // plan.share), workers)
+        if DIVIDE in phases and not plan.found:
+            if parts > 1:
+                self._by_columns(parts, workers)
+            else:
+                self._by_owners(workers)
+        return int(plan.found)
+
+    def _by_columns(self, parts: int, workers: int) -> None:
+        plan = self._plan
+        whole, line = (plan.runs, 1) if plan.runs > 1 else (plan.length, max(1, 64 // abs(plan.x_step)))
+        plan.share = -(-whole // parts // line) * line
+        self._share(self._divide, DIVIDE, -(-whole // plan.share), workers)
+
+    def _by_owners(self, workers: int) -> None:
+        """A block is not divided before all of it is noted, so what is found in the only block is found before anything is written."""
+        plan, count = self._plan, self._plan.last
+        block, subs, plan.owners = min(count, BLOCK), 2 * workers, min(scatter_plan.MOST_OWNERS, 1 << (4 * workers - 1).bit_length())
+        plan.share = -(-block // subs)
+        plan.capacity = plan.share * 3 // (2 * plan.owners) + 2 * AT_ONCE
+        lists, lengths = np.empty(subs * plan.owners * plan.capacity, np.int64), np.empty(subs * plan.owners, np.intp)
+        plan.lists, plan.lengths = _address(lists), _address(lengths)
+        while plan.first < count and plan.found < OUTSIDE:
+            plan.last = min(plan.first + block, count)
+            self._share(self._look, PARTITION, -(-(plan.last - plan.first) // plan.share), workers)
+            if plan.found < OUTSIDE:
+                self._share(self._divide, APPLY, plan.owners, workers)
+                plan.first = plan.last
+        if plan.found & CROWDED and not plan.found & OUTSIDE:  # too much of it is one owner's
+            checks = WHOLE if count <= BLOCK else DIVIDE
+            plan.found, plan.last, plan.share = plan.found & ~CROWDED, count, max(count, plan.runs, plan.length)
+            self._call(self._divide, checks)
+
+    def _call(self, function: int, phase: int) -> None:
+        """On this thread."""
+        self._plan.phase = phase
+        arguments = (ctypes.c_ssize_t * 2)(ctypes.addressof(self._plan), 0)
+        _Loop(function)(ctypes.addressof(arguments), 0, 0, 0)
+
+    def _share(self, function: int, phase: int, tasks: int, workers: int) -> None:
+        self._plan.phase = phase
+        driving.share(function, ctypes.addressof(self._plan), tasks, workers)
+
+
+_Loop: Callable[[int], Callable[..., None]] = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * 4)  # which releases the GIL
