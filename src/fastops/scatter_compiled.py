@@ -34,10 +34,10 @@ def make_kernel(dtype: np.dtype[Any]) -> None:
     """Compile the kernel of a dtype; otherwise `compiler.Unavailable`."""
     compiler.numba()
     with compiler.compiling():
-        from .kernels import lanes, scatter
+        from .kernels import lanes, scatter, scatter_bindings, scatter_indices
 
-        look = compiler.inner_loop(scatter.look, {}, "scatter_div_look").address
-        names = scatter.names(dtype.name, lanes.Processor(**compiler.features()))
+        look = compiler.inner_loop(scatter_indices.look, {}, "scatter_div_look").address
+        names = scatter_bindings.names(dtype.name, lanes.Processor(**compiler.features()))
         kernels[dtype] = look, compiler.inner_loop(scatter.work, names, f"scatter_div_{dtype.name}").address
 
 

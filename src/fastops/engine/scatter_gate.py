@@ -11,7 +11,28 @@ Objects come as addresses, borrowed; what goes back is a new reference, or null 
 import ctypes
 
 from ..kernels.primitives import WORD, address, call_loop, read_word, scratch, write_word
-from ..kernels.scatter_plan import OUTSIDE, WHOLE, Plan
+from ..kernels.scatter_plan import (
+    FOUND,
+    INDEX_STEP,
+    INDICES,
+    LAST,
+    LENGTH,
+    LOOK,
+    NARROW,
+    OFFSETS,
+    OUTSIDE,
+    PHASE,
+    ROWS,
+    RUNS,
+    UPDATE_ROW,
+    UPDATE_STEP,
+    UPDATES,
+    WHOLE,
+    X_ROW,
+    X_STEP,
+    Plan,
+    X,
+)
 from .direct import EACH, NOT_WRITTEN, READ, SERVED, WRITTEN
 from .objects import (
     canonical,
@@ -48,13 +69,6 @@ NUMBERS = ScatterGate.numbers.offset
 index_32, index_64, look_of = (field(ScatterGate, name) for name in ("index_32", "index_64", "look"))
 plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(16), scratch(16)
 WORDS = ctypes.sizeof(Plan)
-(PHASE, LOOK, FOUND, LAST, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP, RUNS, LENGTH, OFFSETS) = (
-    getattr(Plan, name).offset
-    for name in (
-        *("phase", "look", "found", "last", "indices", "index_step", "narrow", "x", "rows", "x_row", "x_step"),
-        *("updates", "update_row", "update_step", "runs", "length", "offsets"),
-    )
-)
 
 
 @inline

@@ -125,8 +125,8 @@ def single_signed(x: Lane, y: Lane) -> Lane:
 # bits more than the format, among the subnormals of bfloat16 too (their unit is 2**-133, single precision's 2**-149): its own rounding
 # is too small to reach m.
 def _short(widen: Callable[[Lane], Lane], narrow: Callable[[Lane], Lane], flagged: bool, overflowing: int, exponent: int) -> Division:
-    """A 16-bit format whose results are infinite from a magnitude with the bits `overflowing`, and normal from that exponent. `flagged`: the
-    processor narrows, and raises its flags."""
+    """A 16-bit format whose results are infinite from a magnitude with the bits `overflowing` on, and normal from that exponent on.
+    `flagged`: the processor narrows, and raises its flags."""
     smallest_normal = exponent << 23
 
     def quotient(x: Lane, y: Lane) -> Lane:

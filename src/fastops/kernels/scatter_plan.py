@@ -7,8 +7,15 @@ import ctypes
 CHECK, WHOLE, DIVIDE, PARTITION, APPLY = range(5)  # phases, of which kernels/scatter.py tells
 OUTSIDE, ZERO, CROWDED = 16, 32, 64  # what is found, beside the floating-point flags: an index, a divisor, a list that is too short
 BLOCK_BITS = 20  # of the number of an update in its block, in an entry of a list; the bits above are its row's
-MOST_OWNERS = 256
-AT_ONCE = 64  # updates between two looks at how full the lists are
+MOST_OWNERS, AT_ONCE = 256, 64  # at once: updates between two looks at how full the lists are
+
+
+_NAMES = (
+    *("phase", "found", "look", "first", "last", "share"),  # share: updates, columns or runs of a task
+    *("indices", "index_step", "narrow"),  # narrow: of 32 bits
+    *("x", "rows", "x_row", "x_step", "updates", "update_row", "update_step", "runs", "length", "offsets"),
+    *("owners", "lists", "lengths", "capacity"),  # owners: a power of two; capacity: entries of a list
+)
 
 
 class Plan(ctypes.Structure):
@@ -17,12 +24,8 @@ class Plan(ctypes.Structure):
     A row is a stack of equal runs of `length` elements, whose offsets from its beginning, in input_x and in updates, are a table.
     """
 
-    _fields_ = [
-        (name, ctypes.c_ssize_t)
-        for name in (
-            *("phase", "found", "look", "first", "last", "share"),  # share: updates, columns or runs of a task
-            *("indices", "index_step", "narrow"),  # narrow: of 32 bits
-            *("x", "rows", "x_row", "x_step", "updates", "update_row", "update_step", "runs", "length", "offsets"),
-            *("owners", "lists", "lengths", "capacity"),  # owners: a power of two; capacity: entries of a list
-        )
-    ]
+    _fields_ = [(name, ctypes.c_ssize_t) for name in _NAMES]
+
+
+(PHASE, FOUND, LOOK, FIRST, LAST, SHARE, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP, RUNS,
+    LENGTH, OFFSETS, OWNERS, LISTS, LENGTHS, CAPACITY) = (getattr(Plan, name).offset for name in _NAMES)  # fmt: skip

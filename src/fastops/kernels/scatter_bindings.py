@@ -1,0 +1,121 @@
+# mypy: ignore-errors
+"""What the templates of scatter.py are given for one dtype: typed memory, and the formulas for elements, fours and runs of them."""
+
+from functools import reduce
+from types import FunctionType
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from . import scatter
+from .division import Division, of_dtype
+from .elementwise import Elementwise
+from .lanes import INT32, Lane, Processor, operation, where
+from .primitives import reader, writer
+from .scatter_indices import inlined
+
+
+def note_zero(y: Lane, found: Lane) -> Lane:
+    return found | where(y == 0, y.constant(1), 0)
+
+
+def names(dtype: str, processor: Processor) -> dict[str, Any]:
+    """The names in `work` for one dtype."""
+    way = of_dtype(dtype, processor)
+    integer = "int" in dtype
+    kind = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
+    if integer:
+        kind = getattr(types, f"u{dtype.lstrip('u')}")
+    size = kind.bitwidth // 8
+    names = {
+        "INTEGER": integer,
+        "SIZE": size,
+        "LONG": 256 // size,  # elements from which two vectors at a time are worth their longer rest
+        "NOTHING": np.dtype(kind.name).type(0),
+        "read": reader(kind, aligned=False),
+        "write": writer(kind, aligned=False),
+        "quotient": operation(way.single, kind, kind, kind),
+        "note": operation(way.note or no_note, types.uint32, kind, kind, types.uint32),
+        "divide_four": four_in_place(way),
+        "by_array": in_place(way, 2),
+        "by_short_array": in_place(way, 1),
+        "by_scalar": in_place(way, 1, by_scalar=True),
+        "note_zero": operation(note_zero, kind, kind, kind) if integer else None,
+    }
+    for part in (scatter.divide_singly, scatter.divide, *([scatter.any_zero] if integer else [])):
+        names[part.__name__] = inlined(FunctionType(part.__code__, {**part.__globals__, **names}))
+    return names
+
+
+def in_place(division: Division, vectors: int, by_scalar: bool = False) -> Any:
+    """A Numba intrinsic (pointer, pointer, number of elements, not 0) -> notes: the first operand is the output too."""
+    way = Elementwise((division.kind,) * 2, division.kind, division.lanes, division.note or no_note, INT32(0), aligned=False)
+    if by_scalar:
+        way = way._replace(prepare=lambda y: (y,))
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        x, u, n = values
+        if division.short is None:
+            return way.loop(builder, (x, u, x), n, vectors).value
+        note, short = division.short
+        seen = way._replace(formula=None, note=note, clear=division.kind(0)).loop(builder, (x, u, x), n, vectors)
+        with builder.if_else((seen == 0).value) as (then, otherwise):
+            with then:
+                way._replace(formula=short).loop(builder, (x, u, x), n, vectors)
+            with otherwise:
+                way.loop(builder, (x, u, x), n, vectors)
+        return INT32(0)
+
+    return intrinsic(lambda typing, x, u, n: (types.uint32(types.voidptr, types.voidptr, types.intp), generate))
+
+
+def four_in_place(division: Division) -> Any:
+    """A Numba intrinsic (pointer, four offsets, pointer, four offsets) -> notes: four different elements by four others."""
+    kinds, note = ir.VectorType(division.kind, 4), division.note or no_note
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        places = [
+            [builder.bitcast(builder.gep(values[first], [offset]), division.kind.as_pointer()) for offset in values[first + 1 : first + 5]]
+            for first in (0, 5)
+        ]
+        x, u = (Lane(builder, _together(builder, [builder.load(place, align=1) for place in four])) for four in places)
+
+        def put(result: Lane) -> None:
+            for lane, place in enumerate(places[0]):
+                builder.store(builder.extract_element(result.value, INT32(lane)), place, align=1)
+
+        if division.short is None:
+            put(division.lanes(x, u))
+        else:
+            note_long, short = division.short
+            seen = _any(note_long(x, u, Lane(builder, ir.Constant(kinds, [0] * 4))))
+            with builder.if_else((seen == 0).value) as (then, otherwise):
+                with then:
+                    put(short(x, u))
+                with otherwise:
+                    put(division.single(x, u))
+        return _any(note(x, u, Lane(builder, ir.Constant(ir.VectorType(INT32, 4), [0] * 4)))).value
+
+    signature = types.uint32(*(types.voidptr, *[types.intp] * 4) * 2)
+    return intrinsic(lambda typing, x, x0, x1, x2, x3, u, u0, u1, u2, u3: (signature, generate))
+
+
+def no_note(x: Lane, y: Lane, notes: Lane) -> Lane:
+    return notes
+
+
+def _together(builder: ir.IRBuilder, values: list[ir.Value]) -> ir.Value:
+    """A vector of them."""
+    vector = ir.VectorType(values[0].type, len(values))(ir.Undefined)
+    for lane, value in enumerate(values):
+        vector = builder.insert_element(vector, value, INT32(lane))
+    return vector
+
+
+def _any(vector: Lane) -> Lane:
+    """All the bits that any value of the vector has."""
+    values = [Lane(vector.builder, vector.builder.extract_element(vector.value, INT32(lane))) for lane in range(vector.count)]
+    return reduce(Lane.__or__, values)
