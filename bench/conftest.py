@@ -6,6 +6,7 @@ Run from the root of the repository:
     pytest bench -m table --benchmark-json=results/bench.json    what the README's table needs
     pytest bench -k "remainder and float32 and by_row"   by operation, dtype, pattern, size, values, member
     pytest bench/peers.py --benchmark-json=results/peers.json    other libraries, which that file lists
+    pytest bench/scatter_peers.py --benchmark-json=results/scatter.json    scatter_div, and other libraries' operators
 
 The members of a group (NumPy, fastops on one thread, fastops on all) follow each other, in the table's cells several times over, so that a
 machine that slows down slows down all of them.
@@ -26,13 +27,16 @@ from fastops.engine import compiler, threads
 
 MEMBERS = ("numpy", "fastops_one_thread", "fastops_all_threads")
 PEERS = ("torch", "onnxruntime", "jax", "numexpr")  # as their packages are called
+SCATTER_PEERS = ("tensorflow", "mindspore")
 ROUND = 20e-6  # seconds that a round takes at least, by repeating the call within it
 Call = Callable[..., object]
 Operands = Callable[[], tuple[Any, ...]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all-threads", action="store_true", help="of bench/peers.py: each library on all threads, not on one")
+    parser.addoption(
+        "--all-threads", action="store_true", help="of bench/peers.py and bench/scatter_peers.py: each library on all threads, not on one"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,8 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     machine_info.pop("node", None)  # the host's name is nobody's business
-    packages = ("numpy", "numba", "llvmlite", "ml_dtypes", *(peer for peer in PEERS if peer in sys.modules))
-    machine_info["versions"] = {"fastops": fastops.__version__} | {package: metadata.version(package) for package in packages}
+    versions = {package: metadata.version(package) for package in ("numpy", "numba", "llvmlite", "ml_dtypes")}
+    peers = {peer: sys.modules[peer].__version__ for peer in (*PEERS, *SCATTER_PEERS) if peer in sys.modules}
+    machine_info["versions"] = {"fastops": fastops.__version__, **versions, **peers}
     machine_info["threads"] = {"layer": threads.launch(), "count": threads.limit()}
 
 

@@ -5,6 +5,7 @@ pytest bench/peers.py --benchmark-json=results/peers.json
 python bench/table.py results/bench.json                       prints the table against NumPy
 python bench/table.py results/bench.json --write README.md     puts it between its markers there
 python bench/table.py results/peers.json                       the same of the other libraries
+python bench/table.py results/scatter.json                     and of scatter_div, from bench/scatter_peers.py
 python bench/table.py results/all.json --cells                 prints the times in every cell of any report
 """
 
@@ -28,6 +29,7 @@ COLUMNS = {
 }
 SIZE = 1_000_000
 PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "jax": "JAX", "numexpr": "numexpr"}
+SCATTER = {"numpy_at": "`ufunc.at`", "numpy_rows": "a loop over rows", "tensorflow": "TensorFlow", "mindspore": "MindSpore"}
 FASTOPS = ("fastops_one_thread", "fastops_all_threads")
 
 
@@ -153,6 +155,39 @@ def against_peers(report: Mapping[str, Any], times: Times) -> Iterator[str]:
     yield "`python bench/table.py results/peers.json --write README.md`."
 
 
+def of_scatter(report: Mapping[str, Any]) -> Iterator[str]:
+    """The README's table of `scatter_div`, in Markdown."""
+    data: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    wrong = set()
+    for benchmark in report["benchmarks"]:
+        info = benchmark["extra_info"]
+        data[info["case"]][info["member"]] += benchmark["stats"]["data"]
+        if not info["equal"]:
+            wrong.add((info["case"], info["member"]))
+    times = {case: {member: median(taken) for member, taken in members.items()} for case, members in data.items()}
+    versions = report["machine_info"].get("versions", {})
+    found = {member for members in times.values() for member in members}
+    others = {member: f"{name} {versions.get(member, '')}".strip() for member, name in SCATTER.items() if member in found}
+    one, every = FASTOPS
+    yield "How many times as fast as others `scatter_div` is on **one thread**; what it takes; and how much faster all threads are."
+    yield from (
+        "",
+        f"| updates | {' | '.join(others.values())} | one thread | {on_all_threads(report)} |",
+        f"|---|{'---:|' * (len(others) + 2)}",
+    )
+    for case, members in times.items():
+        cells = [f"{number(members[m] / members[one])}{'*' if (case, m) in wrong else ''}" if m in members else "" for m in others]
+        yield f"| {case} | {' | '.join(cells)} | {duration(members[one])} | {members[one] / members[every]:.2f} |"
+    if wrong:
+        yield from ("", "\\* with other bits than those of the loop in order")
+    yield from ("", f"{machine(report)} Made by `pytest bench/scatter_peers.py --benchmark-json=results/scatter.json` and")
+    yield "`python bench/table.py results/scatter.json --write README.md`."
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f} µs" if seconds < 1e-5 else f"{seconds * 1e3:.2f} ms"
+
+
 def every_cell(report: Mapping[str, Any]) -> Iterator[str]:
     """Nanoseconds an element of each member, cell by cell, and fastops' time by that of the fastest of the others."""
     data: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -173,6 +208,8 @@ def every_cell(report: Mapping[str, Any]) -> Iterator[str]:
 
 def table(report: Mapping[str, Any]) -> tuple[str, str]:
     """The name of the README's table that the report is of, and its text."""
+    if any("case" in benchmark["extra_info"] for benchmark in report["benchmarks"]):
+        return "scatter", "\n".join(of_scatter(report))
     times = medians(report)
     if any(members.keys() & PEERS for members in times.values()):
         return "peers", "\n".join(against_peers(report, times))

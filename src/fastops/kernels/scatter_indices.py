@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What `scatter_div` does with indices alone: it checks them, and notes updates in lists, one for each owner of rows. The same for all dtypes."""
+"""What `scatter_div` does with indices alone, for all dtypes: it checks them, and notes updates in lists of the owners of rows."""
 
 import numpy as np
 from numba import njit, types
