@@ -205,11 +205,4 @@ def test_scatter_peers(measure: Callable[..., None], benchmark: Any, case: Case,
     benchmark.extra_info["equal"] = equal
     size = case.updates * prod(case.table[1:])
     info = {"operation": "scatter_div", "case": str(case), "updates": case.updates, "size": size, "member": member, "turn": turn}
-        "operation": "scatter_div",
-        "case": str(case),
-        "updates": case.updates,
-        "size": case.updates * prod(case.table[1:]),
-        "member": member,
-        "turn": turn,
-    }
     measure(info, ready.call, ready.operands, SECONDS, fresh=case.updates > 1_000)

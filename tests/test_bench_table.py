@@ -201,3 +201,25 @@ def test_unfit_reports(text: str | None, tmp_path: Path, capsys: pytest.CaptureF
         results.write_text(text, encoding="utf-8")
     assert table.main([str(results)]) == 1
     assert capsys.readouterr().err.startswith("table.py: ")
+
+
+def test_scatter_div():
+    """NumPy takes 6 milliseconds, with two turns and one of them disturbed; fastops 2, and 1 on all threads; TensorFlow 8, with other bits."""
+    case, other = "5x7 float32 into 3, random", "1 float32 into 9, sorted"
+    times = {"numpy_at": [6e-3, 6e-3, 9.0], "fastops_one_thread": [2e-3, 2e-3, 9.0], "fastops_all_threads": [1e-3], "tensorflow": [8e-3]}
+    benchmarks = [scattered(case, member, *data, equal=member != "tensorflow") for member, data in times.items()]
+    benchmarks += [scattered(other, member, 1e-6, equal=True) for member in ("fastops_one_thread", "fastops_all_threads", "numpy_at")]
+    report = made(benchmarks)
+    report["machine_info"]["versions"]["tensorflow"] = "3.0"
+    name, text = table.table(report)
+    assert name == "scatter"
+    lines = text.splitlines()
+    assert "| updates | `ufunc.at` | TensorFlow 3.0 | one thread | all 8 threads |" in lines
+    assert f"| {case} | 3.0 | 4.0* | 2.00 ms | 2.00 |" in lines
+    assert f"| {other} | 1.0 |  | 1.00 µs | 1.00 |" in lines
+    assert "\\* with other bits than those of the loop in order" in lines
+    assert lines[-1] == "`python bench/table.py results/scatter.json --write README.md`."
+
+
+def scattered(case: str, member: str, *data: float, equal: bool) -> dict[str, Any]:
+    return measured("scatter_div", "", "", member, *data, case=case, equal=equal)
