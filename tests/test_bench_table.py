@@ -204,7 +204,7 @@ def test_unfit_reports(text: str | None, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_scatter_div():
-    """NumPy takes 6 milliseconds, with two turns and one of them disturbed; fastops 2, and 1 on all threads; TensorFlow 8, with other bits."""
+    """NumPy takes 6 milliseconds, in one of three rounds disturbed; fastops 2, and 1 on all threads; TensorFlow 8, with other bits."""
     case, other = "5x7 float32 into 3, random", "1 float32 into 9, sorted"
     times = {"numpy_at": [6e-3, 6e-3, 9.0], "fastops_one_thread": [2e-3, 2e-3, 9.0], "fastops_all_threads": [1e-3], "tensorflow": [8e-3]}
     benchmarks = [scattered(case, member, *data, equal=member != "tensorflow") for member, data in times.items()]

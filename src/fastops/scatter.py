@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 from numpy.typing import ArrayLike
 
 from . import scatter_compiled
 from .engine import compiler, errors, threads, vectorcall
-from .engine.iteration import cells_apart
-from .real_ufuncs import is_served, twins
-from .scatter_compiled import OUTSIDE, ZERO, offsets
+from .real_ufuncs import twins
+from .scatter_compiled import OUTSIDE, ZERO
+from .scatter_operands import check_shapes, divisor_array, index_array, index_error, share_memory, target, zero_error
 from .scatter_plainly import FLAGS, divide_plainly
 
 # Elements, or rows where NumPy has no loop over them, from which a kernel is worth loading: below, NumPy needs a few milliseconds at most.
@@ -73,26 +72,22 @@ def _scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Ar
 
     Source: MindSpore's ``ScatterDiv``, which this follows where it is defined.
     """
-    x = _target(input_x)
-    index = _indices(indices)
-    divisors, messages = _divisors(updates, x.dtype.newbyteorder("="))
-    if divisors.shape != index.shape + x.shape[1:]:
-        raise ValueError(
-            f"updates must have shape indices.shape + input_x.shape[1:] = {index.shape + x.shape[1:]}, got input_x of shape {x.shape}, "
-            f"indices of shape {index.shape} and updates of shape {divisors.shape}"
-        )
-    if _share_memory(x, index):
+    x = target(input_x)
+    index = index_array(indices)
+    divisors, messages = divisor_array(updates, x.dtype.newbyteorder("="))
+    check_shapes(x.shape, index.shape, divisors.shape)
+    if share_memory(x, index):
         index = index.copy()
-    if _share_memory(x, divisors):
+    if share_memory(x, divisors):
         divisors = divisors.copy()
     if index.dtype != object and x.size and divisors.size and _has_kernel(x.dtype, index.size, divisors.size):
         found, said = scatter_compiled.divide(x, index, divisors)
     else:
         found, said = _divide_plainly(x, index, divisors)
     if found & OUTSIDE:
-        raise _index_error(index, len(x))
+        raise index_error(index, len(x))
     if found & ZERO:
-        raise _zero_error(divisors, x.dtype)
+        raise zero_error(divisors, x.dtype)
     _report(input_x, found, [*messages, *said])
     return input_x
 
@@ -103,112 +98,6 @@ def _report(input_x: _Array, raised: int, messages: Sequence[str] = ()) -> _Arra
     if messages:
         errors.report(messages)
     return input_x
-
-
-# --- checks and conversion ----------------------------------------------------------------------------------------------------------------
-def _target(input_x: _Array) -> _Array:
-    if not isinstance(input_x, np.ndarray) or isinstance(input_x, np.ma.MaskedArray):
-        raise TypeError(f"input_x must be a numpy.ndarray (and not masked), got {type(input_x).__name__}: {input_x!r:.200}")
-    x = input_x.view(np.ndarray)
-    if not is_served(x.dtype):
-        raise TypeError(f"input_x must be of an integer dtype, float16, bfloat16, float32 or float64, got {x.dtype}")
-    if x.ndim == 0:
-        raise ValueError(f"input_x must have rank 1 or more, got a 0-d array: {input_x!r}")
-    if not x.flags.writeable:
-        raise ValueError(f"input_x is read-only: {x.dtype} of shape {x.shape}")
-    if _overlaps_itself(x):
-        raise ValueError(f"input_x has elements that share memory: shape {x.shape}, strides {x.strides}, {x.dtype}")
-    return x
-
-
-def _overlaps_itself(x: _Array) -> bool:
-    if x.flags.forc or x.size < 2:
-        return False
-    if cells_apart(x):
-        return False
-    low, high = byte_bounds(x)
-    if x.nbytes > high - low:
-        return True
-    return bool((np.diff(np.sort(offsets(x.shape, x.strides))) < x.itemsize).any())  # axes that interlock: rare
-
-
-def _share_memory(x: _Array, y: _Array) -> bool:
-    """Whether they may; views that interleave, such as columns of one array, do not."""
-    effort: Any = 1  # as much as NumPy's ufuncs make
-    return np.may_share_memory(x, y, max_work=effort)
-
-
-def _leaf_types(values: Any) -> set[type]:
-    """The types of the elements of nested lists and tuples, or of a single value."""
-    if not isinstance(values, (list, tuple)):
-        return {type(values)}
-    kinds = set(map(type, values))
-    if any(issubclass(kind, (list, tuple)) for kind in kinds):
-        kinds = set().union(*map(_leaf_types, values))
-    return kinds
-
-
-def _indices(indices: Any) -> _Array:
-    """An int32 or int64 array; Python integers beyond that remain objects, out of any range."""
-    if _leaf_types(indices) <= {int}:
-        try:
-            return np.asarray(indices, np.int64)
-        except OverflowError:
-            return np.asarray(indices, object)
-    index = np.asarray(indices)
-    if isinstance(indices, np.ma.MaskedArray) or index.dtype.kind != "i" or index.dtype.itemsize not in (4, 8):
-        raise TypeError(f"indices must be an int32 or int64 array or Python integers, got {_described(indices, index.dtype)}")
-    return index
-
-
-def _divisors(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
-    """`updates` as an array that converts to the dtype of input_x, and what NumPy had to say of it."""
-    kinds = _leaf_types(updates)
-    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
-        raise TypeError(f"updates must not be a masked array, nor have one in it, got {updates!r:.200}")
-    if kinds <= {bool, int, float}:  # weak, as in NEP 50
-        if dtype.kind not in "iu":
-            return _cast(np.asarray(updates, np.float64), dtype)
-        if float not in kinds:
-            return np.asarray(updates, dtype), ()
-        raise RuntimeError(f"updates are Python floats, which do not convert to {dtype}, the dtype of input_x: {updates!r:.200}")
-    array: _Array = errors.as_caller(np.asarray, (updates,), {})
-    if not _converts(array.dtype, dtype):
-        raise RuntimeError(
-            f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x (updates.astype does)"
-        )
-    return array, ()
-
-
-def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Whether their common type is the target."""
-    if source.num and not is_served(source):
-        return False
-    if target.kind in "iu":
-        return source.kind in "biu" and np.promote_types(source, target) == target
-    return source.kind in "biu" or source.newbyteorder("=") == target or source.itemsize < target.itemsize
-
-
-def _cast(array: _Array, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
-    return errors.noted(array.astype, (dtype,), {})
-
-
-def _described(values: Any, dtype: np.dtype[Any]) -> str:
-    return f"{type(values).__name__} of {dtype}" if isinstance(values, np.ndarray) else f"{values!r:.200} ({dtype})"
-
-
-def _index_error(index: _Array, rows: int) -> IndexError:
-    place = np.unravel_index(int(np.argmax((index < 0) | (index >= rows))), index.shape)
-    return IndexError(f"{_cell('indices', place)} is {index[place]}, outside of the valid range [0, {rows}) of rows of input_x")
-
-
-def _zero_error(divisors: _Array, dtype: np.dtype[Any]) -> ZeroDivisionError:
-    place = np.unravel_index(int(np.argmax(divisors == 0)), divisors.shape)
-    return ZeroDivisionError(f"{_cell('updates', place)} is 0, by which {dtype.newbyteorder('=')} cannot be divided")
-
-
-def _cell(name: str, place: tuple[Any, ...]) -> str:
-    return f"{name}[{', '.join(str(int(k)) for k in place)}]" if place else name
 
 
 # --- division -----------------------------------------------------------------------------------------------------------------------------
@@ -238,7 +127,7 @@ def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Se
         return OUTSIDE, ()
     if native.kind in "iu" and not divisors.all():
         return ZERO, ()
-    by, said = (divisors, ()) if divisors.dtype == native else _cast(divisors, native)
+    by, said = (divisors, ()) if divisors.dtype == native else errors.noted(divisors.astype, (native,), {})
     copy = x.astype(native) if x.dtype != native else x  # other bytes than the machine's are divided in a copy
     raised = divide_plainly(copy, flat, by.reshape(index.size, *x.shape[1:])) if by.size else 0
     if copy is not x:

@@ -1,0 +1,127 @@
+"""The operands of `scatter_div`: what they may be, how they convert, and the texts of what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from .engine import errors
+from .engine.iteration import cells_apart
+from .real_ufuncs import is_served
+from .scatter_compiled import offsets
+
+_Array = np.ndarray[Any, Any]
+
+
+def target(input_x: _Array) -> _Array:
+    if not isinstance(input_x, np.ndarray) or isinstance(input_x, np.ma.MaskedArray):
+        raise TypeError(f"input_x must be a numpy.ndarray (and not masked), got {type(input_x).__name__}: {input_x!r:.200}")
+    x = input_x.view(np.ndarray)
+    if not is_served(x.dtype):
+        raise TypeError(f"input_x must be of an integer dtype, float16, bfloat16, float32 or float64, got {x.dtype}")
+    if x.ndim == 0:
+        raise ValueError(f"input_x must have rank 1 or more, got a 0-d array: {input_x!r}")
+    if not x.flags.writeable:
+        raise ValueError(f"input_x is read-only: {x.dtype} of shape {x.shape}")
+    if _overlaps_itself(x):
+        raise ValueError(f"input_x has elements that share memory: shape {x.shape}, strides {x.strides}, {x.dtype}")
+    return x
+
+
+def _overlaps_itself(x: _Array) -> bool:
+    if x.flags.forc or x.size < 2:
+        return False
+    if cells_apart(x):
+        return False
+    low, high = byte_bounds(x)
+    if x.nbytes > high - low:
+        return True
+    return bool((np.diff(np.sort(offsets(x.shape, x.strides))) < x.itemsize).any())  # axes that interlock: rare
+
+
+def share_memory(x: _Array, y: _Array) -> bool:
+    """Whether they may; views that interleave, such as columns of one array, do not."""
+    effort: Any = 1  # as much as NumPy's ufuncs make
+    return np.may_share_memory(x, y, max_work=effort)
+
+
+def _leaf_types(values: Any) -> set[type]:
+    """The types of the elements of nested lists and tuples, or of a single value."""
+    if not isinstance(values, (list, tuple)):
+        return {type(values)}
+    kinds = set(map(type, values))
+    if any(issubclass(kind, (list, tuple)) for kind in kinds):
+        kinds = set().union(*map(_leaf_types, values))
+    return kinds
+
+
+def index_array(indices: Any) -> _Array:
+    """An int32 or int64 array; Python integers beyond that remain objects, out of any range."""
+    if _leaf_types(indices) <= {int}:
+        try:
+            return np.asarray(indices, np.int64)
+        except OverflowError:
+            return np.asarray(indices, object)
+    index = np.asarray(indices)
+    if isinstance(indices, np.ma.MaskedArray) or index.dtype.kind != "i" or index.dtype.itemsize not in (4, 8):
+        raise TypeError(f"indices must be an int32 or int64 array or Python integers, got {_described(indices, index.dtype)}")
+    return index
+
+
+def divisor_array(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
+    """`updates` as an array that converts to the dtype of input_x, and what NumPy had to say of it."""
+    kinds = _leaf_types(updates)
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        raise TypeError(f"updates must not be a masked array, nor have one in it, got {updates!r:.200}")
+    if kinds <= {bool, int, float}:  # weak, as in NEP 50
+        if dtype.kind not in "iu":
+            return errors.noted(np.asarray(updates, np.float64).astype, (dtype,), {})
+        if float not in kinds:
+            return np.asarray(updates, dtype), ()
+        raise RuntimeError(f"updates are Python floats, which do not convert to {dtype}, the dtype of input_x: {updates!r:.200}")
+    array: _Array = errors.as_caller(np.asarray, (updates,), {})
+    if not converts(array.dtype, dtype):
+        raise RuntimeError(
+            f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x (updates.astype does)"
+        )
+    return array, ()
+
+
+def converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Whether their common type is the target."""
+    if source.num and not is_served(source):
+        return False
+    if target.kind in "iu":
+        return source.kind in "biu" and np.promote_types(source, target) == target
+    return source.kind in "biu" or source.newbyteorder("=") == target or source.itemsize < target.itemsize
+
+
+def _described(values: Any, dtype: np.dtype[Any]) -> str:
+    return f"{type(values).__name__} of {dtype}" if isinstance(values, np.ndarray) else f"{values!r:.200} ({dtype})"
+
+
+def check_shapes(x: tuple[int, ...], index: tuple[int, ...], divisors: tuple[int, ...]) -> None:
+    if divisors != index + x[1:]:
+        raise ValueError(
+            f"updates must have shape indices.shape + input_x.shape[1:] = {index + x[1:]}, got input_x of shape {x}, "
+            f"indices of shape {index} and updates of shape {divisors}"
+        )
+
+
+def index_error(index: _Array, rows: int, start: tuple[int, ...] = ()) -> IndexError:
+    """For indices, or for a block of them that starts there in the whole."""
+    place = np.unravel_index(int(np.argmax((index < 0) | (index >= rows))), index.shape)
+    return IndexError(f"{_cell('indices', place, start)} is {index[place]}, outside of the valid range [0, {rows}) of rows of input_x")
+
+
+def zero_error(divisors: _Array, dtype: np.dtype[Any], start: tuple[int, ...] = ()) -> ZeroDivisionError:
+    place = np.unravel_index(int(np.argmax(divisors == 0)), divisors.shape)
+    return ZeroDivisionError(f"{_cell('updates', place, start)} is 0, by which {dtype.newbyteorder('=')} cannot be divided")
+
+
+def _cell(name: str, place: tuple[Any, ...], start: tuple[int, ...]) -> str:
+    return f"{name}[{', '.join(str(int(k) + first) for k, first in zip_longest(place, start, fillvalue=0))}]" if place else name
