@@ -14,7 +14,7 @@ import fastops
 from fastops.kernels.primitives import X86
 
 SOURCE = Path(fastops.__file__).resolve().parent
-ENTRY = f"entry_{fastops.mod._room}"  # the native entry of small calls
+ENTRY, SCATTER_ENTRY = f"entry_{fastops.mod._room}", f"scatter_entry_{fastops.scatter_div._room}"  # the native entries of small calls
 
 
 def available(layer):
@@ -326,7 +326,8 @@ def test_warmup_without_the_chosen_layer_makes_the_loops():
         print(*sorted(made.name for made in compiler.compiled()))
     """
     copies = [f"copy_{size}" for size in (1, 2, 4, 8)]
-    made = sorted([*copies, "drive_serially", ENTRY, "fmod_float64", "remainder_float64", "scatter_div_float64"])
+    loops = [f"{operation}_float64" for operation in ("fmod", "remainder", "scatter_div")]
+    made = sorted([*copies, "drive_serially", ENTRY, SCATTER_ENTRY, *loops, "scatter_div_look"])
     assert run(dedent(code), NUMBA_THREADING_LAYER="bogus") == made
 
 

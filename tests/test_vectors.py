@@ -14,16 +14,19 @@ import os, sys
 import llvmlite.binding as llvm
 llvm.set_option("", "-pass-remarks=loop-vectorize")
 import ml_dtypes, numpy as np
-from fastops import real_ufuncs
+from fastops import real_ufuncs, scatter_compiled
 from fastops.engine import compiler
 from fastops.kernels import copying, elementwise
 copying._copy = lambda *arguments: None  # its loops are not meant
 loop, emitted = elementwise.Elementwise.loop, []
-elementwise.Elementwise.loop = lambda *arguments: emitted.append(1) or loop(*arguments)
+elementwise.Elementwise.loop = lambda *arguments, **others: emitted.append(1) or loop(*arguments, **others)
 for dtype in sys.argv[2:]:
     os.write(2, f"compiling {dtype}\\n".encode())
     emitted.clear()
-    assert real_ufuncs.loop(sys.argv[1], np.dtype(dtype))
+    if sys.argv[1] == "scatter_div":
+        scatter_compiled.make_kernel(np.dtype(dtype))
+    else:
+        assert real_ufuncs.loop(sys.argv[1], np.dtype(dtype))
     os.write(2, f"emitted: {len(emitted)}\\n".encode())
     if "memcheck" in compiler.compiled()[-1].function.inspect_llvm():
         os.write(2, b"tests for overlap")
@@ -41,22 +44,38 @@ def widest_lanes(dtype: str) -> int:
     return 32 if single else 64
 
 
+def remarks(name, dtypes, folder):
+    """What LLVM has to say of the loops of each dtype."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}  # compiled, not loaded
+    done = subprocess.run([sys.executable, "-c", SCRIPT, name, *dtypes], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    _, *parts = re.split(r"^compiling (\w+)$", done.stderr, flags=re.MULTILINE)
+    assert parts[::2] == list(dtypes)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
 @each_operation
 def test_the_loops_are_vectorised(name, tmp_path):
     """All of them, and two at least in the widest lanes. (With AVX-512, LLVM takes half of its width on some processors.)"""
     register = 256 if "+avx2" in compiler.target()[2] else 128
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}  # compiled, not loaded
-    done = subprocess.run([sys.executable, "-c", SCRIPT, name, *DTYPES], capture_output=True, text=True, timeout=300, env=environment)
-    assert done.returncode == 0, done.stderr
-    _, *parts = re.split(r"^compiling (\w+)$", done.stderr, flags=re.MULTILINE)
-    texts = dict(zip(parts[::2], parts[1::2], strict=True))
-    assert texts.keys() == DTYPES.keys()
+    texts = remarks(name, DTYPES, tmp_path)
     widths = {
         dtype: [int(width) for width in re.findall(r"vectorized loop \(vectorization width: (\d+)", text)] for dtype, text in texts.items()
     }
     emitted = {dtype: int(re.search(r"emitted: (\d+)", text)[1]) + (dtype in FLOATS) for dtype, text in texts.items()}  # 1: their numbers
     scalar = {dtype: (len(widths[dtype]), count) for dtype, count in emitted.items() if len(widths[dtype]) < count}
     assert not scalar, "loops that LLVM vectorised, of those that were emitted"
-    assert "tests for overlap" not in done.stderr, "LLVM was not told that elements are independent: calls in place would run scalar"
+    assert not any("tests for overlap" in text for text in texts.values()), (
+        "LLVM was not told that elements are independent: calls in place would run scalar"
+    )
     narrow = {dtype: found for dtype, found in widths.items() if sorted(found)[-2] < register // widest_lanes(dtype)}
     assert not narrow, f"LLVM's vectorisation widths, for registers of {register} bits"
+
+
+def test_the_loops_of_scatter_div_are_vectorised(tmp_path):
+    """Those along rows, and over the divisors of integers; of a few dtypes, one for each kind of formula."""
+    for dtype, text in remarks("scatter_div", ["int8", "int64", "float16", "float32"], tmp_path).items():
+        emitted = int(re.search(r"emitted: (\d+)", text)[1])
+        assert emitted >= 3
+        assert text.count("vectorized loop (vectorization width: ") >= emitted + (dtype not in FLOATS), dtype
+        assert "tests for overlap" not in text, dtype
