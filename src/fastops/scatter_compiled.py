@@ -114,6 +114,18 @@ def _address(x: _Array) -> int:
     return int(x.__array_interface__["data"][0])
 
 
+def _workers(work: float) -> int:
+    """Threads for so many nanoseconds of work."""
+    try:
+        workers = threads.workers(work) if threads.worthwhile(work) else 1
+        if workers > 1:
+            driving.driver(True)  # before anything is written
+        return workers
+    except compiler.Unavailable as reason:
+        compiler.warn_unavailable(str(reason))
+        return 1
+
+
 class _Work:
     """The division by updates that the kernel walks where they lie."""
 
@@ -140,7 +152,7 @@ class _Work:
         """Check, divide, or both; what was found."""
         plan = self._plan
         work = plan.last * (UPDATE + plan.runs * plan.length * ELEMENT)
-        workers = threads.workers(work) if threads.worthwhile(work) else 1
+        workers = _workers(work)
         if workers == 1:
             plan.share = max(plan.last, plan.runs, plan.length)
             self._call(self._divide, WHOLE if len(phases) == 2 else phases[0])
