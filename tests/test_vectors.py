@@ -67,8 +67,6 @@ def test_the_loops_are_vectorised(name, tmp_path):
     assert not scalar, "loops that LLVM vectorised, of those that were emitted"
     tested = [dtype for dtype, text in texts.items() if "tests for overlap" in text]
     assert not tested, "LLVM was not told that elements are independent: calls in place would run scalar"
-        "LLVM was not told that elements are independent: calls in place would run scalar"
-    )
     narrow = {dtype: found for dtype, found in widths.items() if sorted(found)[-2] < register // widest_lanes(dtype)}
     assert not narrow, f"LLVM's vectorisation widths, for registers of {register} bits"
 

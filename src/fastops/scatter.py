@@ -149,6 +149,10 @@ class ScatterDiv:
         self._admitted: list[np.dtype[Any]] = []
 
     def __call__(self, input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
+        if self._gate is not None and type(indices) in (list, tuple, int):
+            index = index_array(indices)
+            if index.dtype != object:
+                return self(input_x, index, updates)  # for the entry may take it now
         known = threads.start_is_known()
         try:
             return _scatter_div(input_x, indices, updates)

@@ -110,7 +110,8 @@ def _heads() -> bool:
     for x in (np.zeros((3, 0, 5), np.int8), np.zeros((), np.float64), np.zeros((7, 1), np.float16)[::2]):
         head, dtype = Array.from_address(id(x)), Dtype.from_address(id(x.dtype))
         right = right and _type(x) == id(np.ndarray) and (head.ndim, head.dtype) == (x.ndim, id(x.dtype))
-        right = right and tuple(head.shape[: x.ndim]) == x.shape and (dtype.num, dtype.scalar) == (x.dtype.num, id(x.dtype.type))
+        right = right and tuple(head.shape[: x.ndim]) == x.shape and tuple(head.strides[: x.ndim]) == x.strides
+        right = right and (dtype.num, dtype.scalar) == (x.dtype.num, id(x.dtype.type))
     return right
 
 

@@ -59,7 +59,9 @@ def function(name, result, *parameters):
 
 
 word_at, type_of, value_of = field(Word, "word"), field(Object, "type"), field(Object, "value")
-data_of, ndim_of, shape_of, dtype_of, flags_of = (field(Array, name) for name in ("data", "ndim", "shape", "dtype", "flags"))
+data_of, ndim_of, shape_of, strides_of, dtype_of, flags_of = (
+    field(Array, name) for name in ("data", "ndim", "shape", "strides", "dtype", "flags")
+)
 scalar_of, number_of = field(Dtype, "scalar"), field(Dtype, "num")
 length_of, first_of = field(Tuple, "length"), field(Tuple, "first")
 plain_of, other_of, small_limit, user_number, keyword_of = (field(Gate, name) for name in ("plain", "other", "large", "user_num", "out"))

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 """The native entry of `scatter_div`: its checks for plain small operands, and the call of the kernel, as machine code.
 
-Plain are C-contiguous arrays that do not overlap, input_x and updates of one dtype whose kernel is compiled, with an index or more and an
-element or more in each row. What is not plain, and what the kernel finds wrong before it writes anything, is for Python. If floating-point
-flags come up, Python has the last word too: it warns or raises.
+Plain are arrays that do not overlap, input_x and updates of one dtype whose kernel is compiled, with an index or more and an element or
+more in each row; the axes of a row lie as one, and so do those of the indices, in both. What is not plain, and what the kernel finds wrong
+before it writes anything, is for Python. If floating-point flags come up, Python has the last word too: it warns or raises.
 
 Objects come as addresses, borrowed; what goes back is a new reference, or null with an exception set.
 """
@@ -33,7 +33,8 @@ from ..kernels.scatter_plan import (
     Plan,
     X,
 )
-from .direct import EACH, NOT_WRITTEN, READ, SERVED, WRITTEN
+from .direct import EACH, NOT_WRITTEN, SERVED
+from .headers import WRITEABLE
 from .objects import (
     canonical,
     count_up,
@@ -55,6 +56,7 @@ from .objects import (
     shape_of,
     size_of,
     small_limit,
+    strides_of,
     take_gil,
     type_of,
     vectorcall,
@@ -72,8 +74,34 @@ WORDS = ctypes.sizeof(Plan)
 
 
 @inline
-def meet(a, bytes_a, b, bytes_b):
-    return a < b + bytes_b and b < a + bytes_a
+def step_of(shape, strides, axes, size):
+    """The stride of the one axis that the first axes are, in row-major order (`size` if they have one element); 0 if they are not one, or
+    are one element many times."""
+    step, following, seen = size, 0, False
+    for axis in range(axes - 1, -1, -1):
+        length, stride = word_at(shape + 8 * axis), word_at(strides + 8 * axis)
+        if length != 1:
+            if not seen:
+                step, seen = stride, True
+            elif stride != following:
+                return 0
+            following = stride * length
+    return step
+
+
+@inline
+def meet(low_a, high_a, low_b, high_b):
+    return low_a < high_b and low_b < high_a
+
+
+@inline
+def low(start, step, count):
+    return start + min(step, 0) * (count - 1)
+
+
+@inline
+def high(start, step, count, size):
+    return start + max(step, 0) * (count - 1) + size
 
 
 @inline
@@ -89,21 +117,34 @@ def divide(gate, x, indices, updates):
     narrow = dtype_of(indices) == index_32(gate)
     if not narrow and dtype_of(indices) != index_64(gate):
         return NOT_FOR_HERE
-    if flags_of(x) & WRITTEN != WRITTEN or flags_of(x) & NOT_WRITTEN != 0:
+    if flags_of(x) & WRITEABLE == 0 or flags_of(x) & NOT_WRITTEN != 0:
         return NOT_FOR_HERE
-    if flags_of(indices) & READ != READ or flags_of(updates) & READ != READ:
-        return NOT_FOR_HERE
-    rank, more = ndim_of(x), ndim_of(indices)
+    rank, more, size, index_size = ndim_of(x), ndim_of(indices), size_of(served), 4 if narrow else 8
     if rank == 0 or ndim_of(updates) != more + rank - 1 or same_list(gate, shape_of(indices), shape_of(updates), more) == 0:
         return NOT_FOR_HERE
-    if same_list(gate, shape_of(x) + 8, shape_of(updates) + 8 * more, rank - 1) == 0:
+    row = shape_of(x) + 8
+    if same_list(gate, row, shape_of(updates) + 8 * more, rank - 1) == 0:
         return NOT_FOR_HERE
-    rows, length, count = word_at(shape_of(x)), product(gate, shape_of(x) + 8, rank - 1), product(gate, shape_of(indices), more)
-    elements, size, index_size = count * length, size_of(served), 4 if narrow else 8
-    if elements == 0 or elements >= limit_of(served):
+    rows, length, count = word_at(shape_of(x)), product(gate, row, rank - 1), product(gate, shape_of(indices), more)
+    elements = count * length
+    if elements == 0 or rows == 0 or elements >= limit_of(served):
         return NOT_FOR_HERE
-    bytes_x, start = rows * length * size, data_of(x)
-    if meet(start, bytes_x, data_of(updates), elements * size) or meet(start, bytes_x, data_of(indices), count * index_size):
+    x_row = word_at(strides_of(x)) if rows > 1 else length * size
+    x_step, update_step = step_of(row, strides_of(x) + 8, rank - 1, size), step_of(row, strides_of(updates) + 8 * more, rank - 1, size)
+    index_step, update_row = step_of(shape_of(indices), strides_of(indices), more, index_size), length * size
+    if count > 1:
+        update_row = step_of(shape_of(updates), strides_of(updates), more, size)
+    if x_step == 0 or update_step == 0 or index_step == 0 or update_row == 0:
+        return NOT_FOR_HERE
+    run = abs(x_step) * (length - 1) + size
+    if abs(x_step) < size or (rows > 1 and abs(x_row) < run):
+        return NOT_FOR_HERE
+    start, divisors, numbers = data_of(x), data_of(updates), data_of(indices)
+    low_x, high_x = low(low(start, x_step, length), x_row, rows), high(high(start, x_step, length, 0), x_row, rows, size)
+    low_u = low(low(divisors, update_step, length), update_row, count)
+    high_u = high(high(divisors, update_step, length, 0), update_row, count, size)
+    low_i, high_i = low(numbers, index_step, count), high(numbers, index_step, count, index_size)
+    if meet(low_x, high_x, low_u, high_u) or meet(low_x, high_x, low_i, high_i):
         return NOT_FOR_HERE
     plan, table, call = plan_memory(), table_memory(), call_memory()
     for place in range(0, WORDS, 8):
@@ -113,16 +154,16 @@ def divide(gate, x, indices, updates):
     write_word(plan, PHASE, WHOLE)
     write_word(plan, LOOK, look_of(gate))
     write_word(plan, LAST, count)
-    write_word(plan, INDICES, data_of(indices))
-    write_word(plan, INDEX_STEP, index_size)
+    write_word(plan, INDICES, numbers)
+    write_word(plan, INDEX_STEP, index_step)
     write_word(plan, NARROW, narrow)
     write_word(plan, X, start)
     write_word(plan, ROWS, rows)
-    write_word(plan, X_ROW, length * size)
-    write_word(plan, X_STEP, size)
-    write_word(plan, UPDATES, data_of(updates))
-    write_word(plan, UPDATE_ROW, length * size)
-    write_word(plan, UPDATE_STEP, size)
+    write_word(plan, X_ROW, x_row)
+    write_word(plan, X_STEP, x_step)
+    write_word(plan, UPDATES, divisors)
+    write_word(plan, UPDATE_ROW, update_row)
+    write_word(plan, UPDATE_STEP, update_step)
     write_word(plan, RUNS, 1)
     write_word(plan, LENGTH, length)
     write_word(plan, OFFSETS, address(table))
