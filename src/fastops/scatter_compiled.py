@@ -53,7 +53,7 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
     found, messages, integers = 0, dict[str, None](), native.kind in "iu"
     for phase in (CHECK, DIVIDE):
         for cells in _pieces(index.shape, max(1, PIECE // prod(x.shape[1:]))):
-            piece, divisors = index[cells], by[cells]
+            piece, divisors = index[(*cells, ...)], by[(*cells, ...)]
             piece = piece.astype(piece.dtype.newbyteorder("="), "C", copy=not _is_line(piece))
             if divisors.dtype != native and (phase == DIVIDE or integers):
                 divisors, said = errors.noted(divisors.astype, (native, "C"), {})
@@ -63,7 +63,7 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
             if x.dtype.isnative or phase == CHECK:
                 found |= _Work(x, piece, divisors).run(phase)
             else:  # the rows that are named are divided in a copy
-                rows, numbers = np.unique(piece, return_inverse=True)
+                rows, numbers = np.unique(piece.reshape(-1), return_inverse=True)
                 copies = x[rows].astype(native)
                 found |= _Work(copies, numbers, divisors.reshape(-1, *x.shape[1:])).run(phase)
                 x[rows] = copies
@@ -133,7 +133,7 @@ class _Work:
         native = x.dtype.newbyteorder("=")
         self._look, self._divide = kernels[native]
         self._looks_on = native.kind in "iu"  # at the divisors, for a zero
-        row, divisors = x[:1].reshape(x.shape[1:]), by[(0,) * index.ndim]
+        row, divisors = x[:1].reshape(x.shape[1:]), by[(*(0,) * index.ndim, ...)]
         addresses, runs, length, steps, table = [_address(x), _address(by)], 1, row.size, [x.itemsize, by.itemsize], np.zeros(2, np.intp)
         if not (row.flags.c_contiguous and divisors.flags.c_contiguous):
             views = np.nditer((row, divisors), ["external_loop"], [["readwrite"], ["readonly"]], order="K").itviews  # sorted, merged
