@@ -133,7 +133,8 @@ class _Work:
         native = x.dtype.newbyteorder("=")
         self._look, self._divide = kernels[native]
         self._looks_on = native.kind in "iu"  # at the divisors, for a zero
-        row, divisors = x[:1].reshape(x.shape[1:]), by[(*(0,) * index.ndim, ...)]
+        first: tuple[Any, ...] = (*(0,) * index.ndim, ...)
+        row, divisors = x[:1].reshape(x.shape[1:]), by[first]
         addresses, runs, length, steps, table = [_address(x), _address(by)], 1, row.size, [x.itemsize, by.itemsize], np.zeros(2, np.intp)
         if not (row.flags.c_contiguous and divisors.flags.c_contiguous):
             views = np.nditer((row, divisors), ["external_loop"], [["readwrite"], ["readonly"]], order="K").itviews  # sorted, merged
