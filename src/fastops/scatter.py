@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,7 @@ def scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Arr
     x = _target(input_x)
     index = _indices(indices)
     divisors, messages = _divisors(updates, x.dtype.newbyteorder("="))
-    if divisors.shape != index.shape + x.shape[1:]:
-        raise ValueError(
-            f"updates must have shape indices.shape + input_x.shape[1:] = {index.shape + x.shape[1:]}, got input_x of shape {x.shape}, "
-            f"indices of shape {index.shape} and updates of shape {divisors.shape}"
-        )
+    _check_shapes(x.shape, index.shape, divisors.shape)
     # Other bytes than the machine's are divided in a copy.
     native = x if x.dtype.isnative and x.flags.aligned else x.astype(x.dtype.newbyteorder("="))
     if np.may_share_memory(native, index):
@@ -188,18 +185,27 @@ def _described(values: Any, dtype: np.dtype[Any]) -> str:
     return f"{type(values).__name__} of {dtype}" if isinstance(values, np.ndarray) else f"{values!r:.200} ({dtype})"
 
 
-def _index_error(index: _Array, rows: int) -> IndexError:
+def _check_shapes(x: tuple[int, ...], index: tuple[int, ...], divisors: tuple[int, ...]) -> None:
+    if divisors != index + x[1:]:
+        raise ValueError(
+            f"updates must have shape indices.shape + input_x.shape[1:] = {index + x[1:]}, got input_x of shape {x}, "
+            f"indices of shape {index} and updates of shape {divisors}"
+        )
+
+
+def _index_error(index: _Array, rows: int, start: tuple[int, ...] = ()) -> IndexError:
+    """For indices, or for a block of them that starts there in the whole."""
     place = np.unravel_index(int(np.argmax((index < 0) | (index >= rows))), index.shape)
-    return IndexError(f"{_cell('indices', place)} is {index[place]}, outside of the valid range [0, {rows}) of rows of input_x")
+    return IndexError(f"{_cell('indices', place, start)} is {index[place]}, outside of the valid range [0, {rows}) of rows of input_x")
 
 
-def _zero_error(divisors: _Array) -> ZeroDivisionError:
+def _zero_error(divisors: _Array, start: tuple[int, ...] = ()) -> ZeroDivisionError:
     place = np.unravel_index(int(np.argmax(divisors == 0)), divisors.shape)
-    return ZeroDivisionError(f"{_cell('updates', place)} is 0, by which {divisors.dtype} cannot be divided")
+    return ZeroDivisionError(f"{_cell('updates', place, start)} is 0, by which {divisors.dtype} cannot be divided")
 
 
-def _cell(name: str, place: tuple[Any, ...]) -> str:
-    return f"{name}[{', '.join(str(int(k)) for k in place)}]" if place else name
+def _cell(name: str, place: tuple[Any, ...], start: tuple[int, ...]) -> str:
+    return f"{name}[{', '.join(str(int(k) + first) for k, first in zip_longest(place, start, fillvalue=0))}]" if place else name
 
 
 # --- division -----------------------------------------------------------------------------------------------------------------------------
