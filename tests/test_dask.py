@@ -19,6 +19,7 @@ from test_scatter_div import DIVIDE, INVALID, SHAPES, divisors, values
 
 import fastops
 import fastops.dask
+from fastops import scatter
 
 
 def chunked(array, size):
@@ -290,23 +291,49 @@ def test_chunks_meet_only_blocks_that_have_updates_for_them():
     assert (x_seen, seen) == ([3], [3])
 
 
-def frozen(result):
-    """Make all arrays in it read-only."""
+def arrays_in(result):
+    """What a task gave."""
     if isinstance(result, np.ndarray):
-        result.flags.writeable = False
+        yield result
     elif isinstance(result, (tuple, list, dict)):
         for part in result.values() if isinstance(result, dict) else result:
-            frozen(part)
+            yield from arrays_in(part)
+
+
+def watched(lazy, watch):
+    """Compute, task by task, and show the name and the arrays of each."""
+    with Callback(posttask=lambda key, result, *_: watch(key[0], list(arrays_in(result)))):
+        return lazy.compute(scheduler="sync", optimize_graph=False)
 
 
 @pytest.mark.parametrize("rows", [400, 40])
 def test_no_task_writes_into_what_another_made(rows):
+    def freeze(_, arrays):
+        for array in arrays:
+            array.flags.writeable = False
+
     x, updates = blocks((rows, 4), 10, ones, "f4"), blocks((200, 4), 7, lambda *block: 3 * ones(*block), "f4")
-    lazy = fastops.dask.scatter_div(x, blocks((200,), 7, random_rows(rows), "i8"), updates)
-    with Callback(posttask=lambda key, result, *_: frozen(result)):
-        got = lazy.compute(scheduler="sync", optimize_graph=False)
+    got = watched(fastops.dask.scatter_div(x, blocks((200,), 7, random_rows(rows), "i8"), updates), freeze)
     indices = np.concatenate([random_rows(rows)(place, min(7, 200 - place * 7)) for place in range(29)])
     assert_same_bits(got, fastops.scatter_div(np.ones((rows, 4), "f4"), indices, np.full((200, 4), 3, "f4")))
+
+
+def test_a_chunk_is_copied_once_for_as_many_updates_as_it_has_rows():
+    states = []
+    lazy = fastops.dask.scatter_div(blocks((100, 4), 100, ones, "f4"), np.arange(1000) % 100, blocks((1000, 4), 10, ones, "f4"))
+    watched(lazy, lambda name, arrays: states.extend(arrays[:1] if name.startswith("scatter-collect") else ()))
+    assert len(states) == 100
+    assert len({state.ctypes.data for state in states}) == 1000 // 100 + 1
+
+
+@pytest.mark.parametrize("chunks", [(10, 6, 4), (20, 30, 1), (1, 30, 8)], ids=str)
+def test_rechunked_blocks_are_no_larger(chunks):
+    largest = []
+    x, updates = chunked(np.ones((50, 16)), (5, 16)), da.ones((20, 30, 16), chunks=chunks)
+    with dask.config.set({"array.chunk-size": 1}):  # up to which Dask's own rechunking makes larger ones between
+        lazy = fastops.dask.scatter_div(x, da.zeros((20, 30), chunks=(20, 1), dtype=int), updates)
+    watched(lazy, lambda _, arrays: largest.extend(array.nbytes for array in arrays if array.shape != x.shape))
+    assert max(largest) <= np.prod(chunks) * 8
 
 
 def test_the_source_is_not_changed_nor_followed():
@@ -326,20 +353,21 @@ class Nowhere:
         pass
 
 
-CHUNK = 2**12  # rows of 128 float32: 2 MiB
-MANY = 80 * CHUNK
-MEMORY = {  # rows and indices
-    "many updates": (2 * CHUNK, MANY, random_rows(2 * CHUNK)),
-    "many updates of one row": (2 * CHUNK, MANY, lambda place, shape: np.full(shape, CHUNK)),
-    "many rows": (MANY, 2 * CHUNK, random_rows(MANY)),
+BLOCK = 2**12  # rows of 128 float32: 2 MiB
+MANY = 80 * BLOCK
+MEMORY = {  # rows, chunks, and indices
+    "many updates": (BLOCK, BLOCK // 4, MANY, random_rows(BLOCK)),
+    "many updates of one row": (BLOCK, BLOCK // 4, MANY, lambda place, shape: np.full(shape, BLOCK // 2)),
+    "many rows": (MANY, BLOCK // 2, BLOCK, random_rows(MANY)),
 }
 
 
 @pytest.mark.parametrize("case", MEMORY.values(), ids=MEMORY)
 def test_memory_is_that_of_a_few_chunks(case):
-    rows, size, indices = case
-    x, updates = blocks((rows, 128), CHUNK // 2, ones, "f4"), blocks((size, 128), CHUNK, lambda *block: 2 * ones(*block), "f4")
-    lazy = fastops.dask.scatter_div(x, blocks((size,), CHUNK, indices, "i8"), updates)
+    rows, chunk, size, indices = case
+    x, updates = blocks((rows, 128), chunk, ones, "f4"), blocks((size, 128), BLOCK, lambda *block: 2 * ones(*block), "f4")
+    lazy = fastops.dask.scatter_div(x, blocks((size,), BLOCK, indices, "i8"), updates)
+    scatter.make_kernel(np.dtype("f4"))  # so that this is not measured
     tracemalloc.start()
     try:
         da.store(lazy, Nowhere(), lock=False, scheduler="sync")
