@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from conftest import DTYPES, assert_same_bits, is_float, mixed_values
 
 from fastops import scatter, scatter_compiled
-from fastops.engine import threads
+from fastops.engine import driving, threads
 from fastops.scatter import scatter_div
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +86,8 @@ each_way = pytest.mark.parametrize("way", WAYS)
 
 @cache
 def load_kernels() -> None:
-    """All of them, so that small calls run them too; from now on it is known what starting threads costs."""
+    """All of them and the driver, so that small calls run them too; from now on it is known what starting threads costs."""
+    driving.warm_up()
     for dtype in DTYPES.values():
         assert scatter.make_kernel(dtype), f"no kernel for {dtype}"
     while not threads.start_is_known():
@@ -101,6 +103,26 @@ def by(way: str | Settings) -> Iterator[Callable[..., Any]]:
         for (module, name), value in (WAYS[way] if isinstance(way, str) else way).items():
             patch.setattr(module, name, value)
         yield scatter_div if way == "entry" else scatter_div.__call__
+
+
+def functions_run(call: Callable[[], Any]) -> list[str]:
+    """The functions of scatter_div's Python that the call runs."""
+    seen: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if (
+            event == "call"
+            and frame.f_code.co_filename in (scatter.__file__, scatter_compiled.__file__)
+            and frame.f_code.co_name != "<genexpr>"
+        ):
+            seen.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return seen
 
 
 # --- values -------------------------------------------------------------------------------------------------------------------------------

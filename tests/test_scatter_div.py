@@ -11,7 +11,7 @@ import pytest
 from conftest import BFLOAT16, DTYPES, EDGE_VALUES, assert_same_bits, each_dtype, is_float, pairs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scatter_oracle import SOURCES, agree, by, converts, divisors, each_layout, quotient, sequential, values
+from scatter_oracle import SOURCES, agree, by, converts, divisors, each_layout, functions_run, quotient, sequential, values
 
 from fastops import scatter, scatter_compiled
 from fastops.engine import compiler, driving
@@ -229,22 +229,6 @@ def test_any_call(call):
 
 
 # --- which way ----------------------------------------------------------------------------------------------------------------------------
-def functions_run(call):
-    """The functions of scatter_div's Python that the call runs."""
-    seen = []
-
-    def note(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename in (scatter.__file__, scatter_compiled.__file__):
-            seen.append(frame.f_code.co_name)
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return seen
-
-
 WAYS_OF_WORK = {  # the phases of which tasks were shared out, for int16 and float32 and more updates than a block of "owners" has
     "compiled": ([], []),
     "pieces": ([], []),
