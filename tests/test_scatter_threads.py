@@ -57,7 +57,10 @@ INPUTS = {  # input_x of so many rows, as a view of other memory
     "runs, transposed": lambda dtype: values(dtype, (30, 50, 4)).transpose(1, 2, 0)[:, ::-1],
     "other byte order": lambda dtype: values(dtype, (50, 3)).astype(dtype.newbyteorder()),
 }
-THREADED = [shared(workers, COLUMNS=columns, BLOCK=block) for workers in WORKERS for columns in (64, NEVER) for block in (BLOCK, COUNT)]
+THREADED = [
+    shared(1),
+    *(shared(n, COLUMNS=columns, BLOCK=block) for n in WORKERS[1:] for columns in (64, NEVER) for block in (BLOCK, COUNT)),
+]
 each_dtype = pytest.mark.parametrize("dtype", [DTYPES[name] for name in ("float32", "int64", "bfloat16", "int8")], ids=str)
 
 
