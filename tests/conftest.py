@@ -162,11 +162,11 @@ def exactly(name: str, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
     if name == "fmod":
         return np.copysign(dtype.type(float(rest)), x)
     if rest and (rest < 0) != (b < 0):
-        return _rounded(rest + b, dtype)
+        return rounded(rest + b, dtype)
     return np.copysign(dtype.type(float(rest)), y) if rest == 0 else dtype.type(float(rest))
 
 
-def _rounded(exact: Fraction, dtype: np.dtype[Any]) -> Any:
+def rounded(exact: Fraction, dtype: np.dtype[Any]) -> Any:
     """To nearest, ties to even, by the integers."""
     info = ml_dtypes.finfo(dtype)
     sign, magnitude = (-1 if exact < 0 else 1), abs(exact)

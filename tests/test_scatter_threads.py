@@ -1,0 +1,252 @@
+"""`scatter_div` by several threads: the same bits at any number of them, all warnings, no trace of an error, on every threading layer."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import ml_dtypes
+import numpy as np
+import pytest
+from conftest import DTYPES, assert_same_bits
+from scatter_oracle import NEVER, WAYS, by, divisors, refuses, sequential, shared, values
+from test_processes import FORK, LAYERS, layer_of, run, unix
+
+from fastops import scatter_compiled
+from fastops.engine import driving
+from fastops.kernels.scatter_plan import AT_ONCE
+
+COUNT, BLOCK = 4_000, 1_500  # updates: one block, or several
+WORKERS = (1, 2, 3, 7)
+
+
+def hot(rows, rng):
+    """Two rows take nine of ten updates."""
+    indices = rng.integers(0, rows, COUNT)
+    few = rng.random(COUNT) < 0.9
+    indices[few] = rng.choice([0, rows - 1], few.sum())
+    return indices
+
+
+def crowded_later(rows, rng):
+    """One row takes all updates but those of the first block."""
+    indices = rng.integers(0, rows, COUNT)
+    indices[BLOCK:] = 3
+    return indices
+
+
+INDICES = {
+    "random": lambda rows, rng: rng.integers(0, rows, COUNT),
+    "all one row": lambda rows, rng: np.full(COUNT, rows // 2),
+    "crowded later": crowded_later,
+    "sorted": lambda rows, rng: np.sort(rng.integers(0, rows, COUNT)),
+    "two hot rows": hot,
+    "all different": lambda rows, rng: rng.permutation(COUNT) % rows,
+    "strided": lambda rows, rng: rng.integers(0, rows, 2 * COUNT, np.int32)[::-2],
+}
+INPUTS = {  # input_x of so many rows, as a view of other memory
+    "1-D": lambda dtype: values(dtype, (COUNT,)),
+    "few rows": lambda dtype: values(dtype, (9,)),
+    "strided, 1-D": lambda dtype: values(dtype, (3 * 700,))[::-3],
+    "narrow": lambda dtype: values(dtype, (300, 4)),
+    "wide": lambda dtype: values(dtype, (40, 300)),
+    "strided": lambda dtype: values(dtype, (40, 600))[:, ::-2],
+    "transposed": lambda dtype: values(dtype, (70, 40)).T,
+    "runs": lambda dtype: values(dtype, (40, 6, 40))[:, :, 3:28],
+    "runs, transposed": lambda dtype: values(dtype, (30, 50, 4)).transpose(1, 2, 0)[:, ::-1],
+    "other byte order": lambda dtype: values(dtype, (50, 3)).astype(dtype.newbyteorder()),
+}
+THREADED = [
+    shared(1),
+    *(shared(n, COLUMNS=columns, BLOCK=block) for n in WORKERS[1:] for columns in (64, NEVER) for block in (BLOCK, COUNT)),
+]
+each_dtype = pytest.mark.parametrize("dtype", [DTYPES[name] for name in ("float32", "int64", "bfloat16", "int8")], ids=str)
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@each_dtype
+def test_same_bits_at_any_number(dtype, kind):
+    x = INPUTS[kind](dtype)
+    for make in INDICES.values():
+        indices = make(len(x), np.random.default_rng(5))
+        u = divisors(dtype, (COUNT, *x.shape[1:]))
+        if x[0].size > 50:  # enough of them
+            indices, u = indices[::20], u[::20]
+        want = sequential(x, indices, u)
+        for way in THREADED:
+            copy = np.empty_like(x)
+            copy[...] = x
+            with by(way) as call, np.errstate(all="ignore"):
+                call(copy, indices, u)
+            assert_same_bits(copy.astype(want.dtype), want)
+
+
+def test_a_crowded_list_is_noted(monkeypatch):
+    """So that the case above is what it says: one owner has more updates than a list has room for."""
+    found, share = [], driving.share
+
+    def noted(function, plan, tasks, workers):
+        share(function, plan, tasks, workers)
+        found.append(scatter_compiled.scatter_plan.Plan.from_address(plan).found & scatter_compiled.CROWDED)
+
+    monkeypatch.setattr(driving, "share", noted)
+    with by(shared(2, COLUMNS=NEVER)) as call:
+        for indices, want in ((np.arange(COUNT), [0, 0]), (np.full(COUNT, 3), [scatter_compiled.CROWDED])):
+            found.clear()
+            call(np.ones(COUNT), indices, np.ones(COUNT))
+            assert found == want
+
+
+@pytest.mark.parametrize("count", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE, 4 * AT_ONCE + 3])
+def test_lists_of_any_length(count):
+    """Up to, and beyond, what is noted between two looks at how full they are."""
+    for rows in (1, 2, 300):
+        indices = np.arange(count) * 7 % rows
+        for dtype in (DTYPES["float32"], DTYPES["int16"]):
+            x, u = values(dtype, (rows,)), divisors(dtype, (count,))
+            want = sequential(x, indices, u)
+            for workers in WORKERS:
+                for block in (1, AT_ONCE, count):
+                    with by(shared(workers, COLUMNS=NEVER, BLOCK=block)) as call, np.errstate(all="ignore"):
+                        assert_same_bits(call(x.copy(), indices, u), want)
+
+
+# --- warnings and errors ------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(COUNT,), (50, 4), (50, 300)], ids=["1-D", "narrow", "wide"])
+@pytest.mark.parametrize("dtype", [DTYPES[name] for name in ("float16", "bfloat16", "float32", "float64")], ids=str)
+def test_warnings_come_from_all_threads(dtype, shape):
+    """Each kind from another row and column, of which other threads are the owners."""
+    x = np.ones(shape, dtype)
+    indices = np.arange(COUNT) % len(x) if len(shape) == 1 else np.arange(150) % len(x)
+    u = np.ones((indices.size, *shape[1:]), dtype)
+    limits = ml_dtypes.finfo(dtype)
+    kinds = {"divide by zero": (1, 0), "overflow": (limits.max, 0.5), "underflow": (limits.smallest_subnormal, 3), "invalid value": (0, 0)}
+    for k, (dividend, divisor) in enumerate(kinds.values()):
+        cell = tuple(length * k // 4 for length in shape)
+        x[cell], u[cell] = dividend, divisor
+    for way in THREADED:
+        with by(way) as call, np.errstate(all="warn"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(x.copy(), indices, u)
+        assert [str(entry.message) for entry in caught] == [f"{kind} encountered in scatter_div" for kind in kinds]
+
+
+@pytest.mark.parametrize("shape", [(60,), (50, 4), (40, 300)], ids=["1-D", "narrow", "wide"])
+def test_what_any_thread_finds_is_found_before_the_first_write(shape):
+    ways = [shared(n, COLUMNS=columns, BLOCK=block) for n in (2, 7) for columns in (64, NEVER) for block in (150, NEVER)]
+    for dtype in (DTYPES["int32"], DTYPES["float32"]):
+        x = np.full((2 * shape[0], *shape[1:]), 100, dtype)[::2]
+        indices, u = np.arange(400) * 3 % len(x), np.full((400, *shape[1:]), 3, dtype)
+        for k in (0, 1, 57, 199, 200, 398, 399):
+            wrong, zero = indices.copy(), u.copy()
+            wrong[k], zero.reshape(400, -1)[k, -1] = len(x), 0
+            ways = [
+                shared(workers, COLUMNS=columns, BLOCK=block) for workers in (2, 7) for columns in (64, NEVER) for block in (150, NEVER)
+            ]
+            refuses(IndexError, rf"indices\[{k}\] is {len(x)}, ", x, wrong, u, ways)
+            refuses(IndexError, rf"indices\[{k}\] is {len(x)}, ", x, wrong, np.roll(zero, k, 0), ways)
+            if dtype.kind == "i":
+                refuses(ZeroDivisionError, rf"updates\[{k}", x, indices, zero, ways)
+
+
+@pytest.mark.parametrize("crowded", [True, False])
+def test_a_wrong_index_beside_a_crowded_list(crowded):
+    """A list that is full must not hide it."""
+    x = np.ones(50)
+    for k in (0, COUNT // 2, COUNT - 1):
+        indices = np.full(COUNT, 3) if crowded else np.arange(COUNT) % 50
+        indices[k] = -1
+        refuses(
+            IndexError, rf"indices\[{k}\] is -1", x, indices, np.full(COUNT, 2.0), [shared(workers, COLUMNS=NEVER) for workers in (2, 7)]
+        )
+
+
+# --- several threads of Python ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("way", WAYS)
+def test_from_several_threads(way):
+    jobs = [(values(dtype, (30, 8)), np.random.default_rng(4).integers(0, 30, 60), divisors(dtype, (60, 8))) for dtype in DTYPES.values()]
+    want = [sequential(*job) for job in jobs]
+    line = threading.Barrier(4)
+
+    def work(_):
+        line.wait()
+        with np.errstate(all="ignore"):
+            return [call(x.copy(), indices, updates) for x, indices, updates in jobs * 3]
+
+    with by(way) as call, ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, range(4)))
+    for got in results:
+        for result, expected in zip(got, want * 3, strict=True):
+            assert_same_bits(result, expected)
+
+
+# --- threading layers and forks -----------------------------------------------------------------------------------------------------------
+CALLS = """
+import os, sys
+import numpy as np
+import fastops
+from fastops import scatter_compiled
+from fastops.engine import driving, threads
+rng = np.random.default_rng(0)
+jobs = []
+for dtype, shape, count in (("f4", (50_000,), 200_000), ("i4", (5_000, 4), 60_000), ("f8", (200, 500), 1_000), ("f4", (300,), 100_000)):
+    x = rng.integers(1, 100, shape).astype(dtype)
+    indices = rng.integers(0, shape[0], count) if shape != (300,) else np.full(count, 7)
+    jobs.append((x, indices, rng.integers(1, 3, (count, *shape[1:])).astype(dtype)))
+shared, share = [], driving.share
+driving.share = lambda *args: shared.append(1) or share(*args)
+limit, threads.WORTHWHILE = threads.limit, 1e-9  # whatever the layer costs here
+def results(workers):
+    threads.limit = lambda: workers
+    return [fastops.scatter_div(x.copy(), indices, u).tobytes() for x, indices, u in jobs]
+def refused():
+    x, indices, u = jobs[0]
+    copy, wrong = x.copy(), indices.copy()
+    wrong[150_000] = -1
+    try:
+        fastops.scatter_div(copy, wrong, u)
+    except IndexError:
+        return np.array_equal(copy, x)
+want = results(1)
+alone = len(shared)
+def right():
+    return results(2) == want and results(5) == want and refused()
+"""
+
+
+@pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer != "default"])
+def test_layers(layer):
+    code = CALLS + "import numba; print(alone, right(), len(shared) > 0, numba.threading_layer())"
+    assert run(code, "-W", "error", **layer_of(layer)) == ["0", "True", "True", layer]
+
+
+@unix
+@pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer != "default"])
+def test_forks(layer):
+    code = CALLS + FORK + "print(in_child(right), right(), in_child(right), in_child(lambda: in_child(right) == 0), right())"
+    assert run(code, **layer_of(layer)) == ["0", "True", "0", "0", "True"]
+
+
+@unix
+def test_fork_while_another_thread_divides():
+    code = (
+        CALLS
+        + FORK
+        + """
+import threading
+stop, wrong = threading.Event(), []
+assert right()
+def work():
+    while not stop.is_set():
+        if results(2) != want:
+            wrong.append(1)
+thread = threading.Thread(target=work)
+thread.start()
+codes = [in_child(lambda: results(2) == want) for _ in range(6)]
+stop.set()
+thread.join()
+print(*codes, len(wrong), right())
+"""
+    )
+    assert run(code)[-8:] == ["0"] * 7 + ["True"]  # before it TBB may say that it could not pause
