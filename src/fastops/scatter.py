@@ -128,10 +128,15 @@ def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Se
     if native.kind in "iu" and not divisors.all():
         return ZERO, ()
     by, said = (divisors, ()) if divisors.dtype == native else errors.noted(divisors.astype, (native,), {})
-    copy = x.astype(native) if x.dtype != native else x  # other bytes than the machine's are divided in a copy
-    raised = divide_plainly(copy, flat, by.reshape(index.size, *x.shape[1:])) if by.size else 0
-    if copy is not x:
-        x[...] = copy
+    if not by.size:
+        return 0, said
+    by = by.reshape(index.size, *x.shape[1:])
+    if x.dtype == native:
+        return divide_plainly(x, flat, by), said
+    rows, numbers = np.unique(flat, return_inverse=True)  # in a copy
+    copy = x[rows].astype(native)
+    raised = divide_plainly(copy, numbers, by)
+    x[rows] = copy
     return raised, said
 
 
