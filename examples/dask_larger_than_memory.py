@@ -138,9 +138,9 @@ def main():
     parser.add_argument("--megabytes", type=int, default=1280, help="size of the data set (1280)")
     megabytes = parser.parse_args().megabytes
     linux = Path("/proc/self/status").exists()
-    with tempfile.TemporaryDirectory() as folder, dask.config.set(scheduler="threads", num_workers=2):
+    with tempfile.TemporaryDirectory() as folder, dask.config.set(scheduler="synchronous"):  # idle threads would make chunks ahead
         fastops.warmup(np.float32)  # compiling takes memory
-        for _ in run(16, 32, Path(folder)):  # in small: now there are threads
+        for _ in run(16, 32, Path(folder)):  # in small: now all is imported and started
             pass
         print(f"data set: {megabytes} MB, in chunks of {megabytes / CHUNKS:.1f} MB")
         if linux:

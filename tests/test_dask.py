@@ -353,7 +353,7 @@ class Nowhere:
 
 
 BLOCK = 2**12  # rows of 128 float32: 2 MiB
-MANY = 80 * BLOCK
+MANY = 96 * BLOCK
 MEMORY = {  # rows, chunks, and indices
     "many updates": (BLOCK, BLOCK // 4, MANY, random_rows(BLOCK)),
     "many updates of one row": (BLOCK, BLOCK // 4, MANY, lambda place, shape: np.full(shape, BLOCK // 2)),

@@ -72,7 +72,8 @@ def scatter_div(input_x: da.Array, indices: da.Array | ArrayLike, updates: da.Ar
     updates twice. Between tasks, `updates` are held or twice `input_x`, whichever is less: with more updates than rows, all chunks are
     divided by one block after another (and a part of the result costs as much as all of it), otherwise one chunk after another is finished.
     Where neither fits in memory, call this for one part of the updates after another, and store between the calls; or let the workers of
-    Dask's distributed scheduler spill to disk. Idle threads fetch blocks ahead.
+    Dask's distributed scheduler spill to disk. Threads that find nothing else to do make blocks ahead, and Dask sets them no limit; on the
+    synchronous scheduler there are none.
 
     Chunks: the time grows with chunks times blocks, so let a block of updates have as many rows as a chunk of `input_x`, or more, and its
     columns. Others are rechunked lazily: updates to the columns of `input_x`, and, if `indices` are in chunks along other axes than their
@@ -184,9 +185,9 @@ def _graph(x: da.Array, index: da.Array, by: da.Array, dtype: np.dtype[Any], kno
     token = tokenize(x, index, by, known is None)
     ends = np.cumsum(x.chunks[0])
     blocks = list(_blocks(index.chunks, ends, known))
-    # With more updates than rows, it is x that is to be held. So blocks take turns: chunks meet no more of them until all chunks have met
-    # those before. Dask by itself would rather finish a chunk, and hold all updates for the others meanwhile: which is right with fewer
-    # updates, or where most blocks concern few chunks.
+    # With more updates than rows, it is x that is to be held. So blocks take turns: before chunks meet one, all chunks must have met those
+    # up to the last but one. Dask by itself would rather finish a chunk, and hold all updates for the others meanwhile: which is right with
+    # fewer updates, or where most blocks concern few chunks.
     turns = index.size > len(x) and 2 * sum(len(block.rows) for block in blocks) > len(blocks) * len(ends) > len(blocks)
 
     def key(word: str, *place: int) -> tuple[Any, ...]:
@@ -198,7 +199,7 @@ def _graph(x: da.Array, index: da.Array, by: da.Array, dtype: np.dtype[Any], kno
     for column, part in _parts(x.chunks[1:]):
         corner = tuple(axis.start for axis in part)
         states = {row: (x.name, row, *column) for row in range(len(ends))}
-        turn, size = None, 0
+        turn, latest, size = None, None, 0
         recent: set[int] = set()
         for block in blocks:
             place = (*block.place, *column)
@@ -210,9 +211,9 @@ def _graph(x: da.Array, index: da.Array, by: da.Array, dtype: np.dtype[Any], kno
             recent.update(block.rows)
             size += block.size
             if turns and size >= max(x.chunks[0]):
-                turn = key("turn", *place)
+                turn, latest = latest, key("turn", *place)  # one behind: so threads that wait find more to do than to make blocks ahead
                 layer.update({key("done", row, *place): (_nothing, states[row]) for row in recent})
-                layer[turn] = (_nothing, *(key("done", row, *place) for row in recent))
+                layer[latest] = (_nothing, *(key("done", row, *place) for row in recent))
                 recent, size = set(), 0
         layer.update({key("div", row, *column): (_finish, state) for row, state in states.items()})
     name, *_ = key("div")
