@@ -16,12 +16,15 @@ import numpy as np
 
 from .engine import compiler, driving, errors, threads
 from .kernels import scatter_plan
-from .kernels.scatter_plan import APPLY, AT_ONCE, CHECK, CROWDED, DIVIDE, OUTSIDE, PARTITION, WHOLE, ZERO
+from .kernels.scatter_plan import CHECK, DIVIDE, MARK, OUTSIDE, OWN, WHOLE, ZERO
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
 PIECE = 1 << 18  # elements of what is copied at a time
-COLUMNS = 512  # bytes of a row that are worth a thread of their own
-BLOCK = 1 << scatter_plan.BLOCK_BITS  # updates that are noted before they are divided: many, so that threads seldom wait for each other
+COLUMNS = 2048  # bytes of a row that are worth a thread of their own
+BLOCK = 1 << scatter_plan.BLOCK_BITS  # updates that threads divide before they wait for each other, at most; and
+NAMED = 8  # so few that of as many rows only one is named: then most rows are named once
+LEAST_BLOCK = 20_000.0  # nanoseconds of work that are worth it
+MOST_PARTS = 255
 LEAST = 1 << 12  # updates that are worth a task
 
 __all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel", "offsets"]
@@ -147,7 +150,7 @@ class _Work:
             x=addresses[0], rows=len(x), x_row=x.strides[0], x_step=steps[0],
             updates=addresses[1], update_row=_step(by, index.ndim), update_step=steps[1], runs=runs, length=length, offsets=_address(table),
         )  # fmt: skip
-        self._row_size = runs * length * x.itemsize
+        self._size, self._row_size = x.itemsize, runs * length * x.itemsize
 
     def run(self, *phases: int) -> int:
         """Check, divide, or both; what was found."""
@@ -158,42 +161,44 @@ class _Work:
             plan.share = max(plan.last, plan.runs, plan.length)
             self._call(self._divide, WHOLE if len(phases) == 2 else phases[0])
             return int(plan.found)
-        parts = min(workers, self._row_size // COLUMNS)
-        partition_checks = parts < 2 and plan.last <= BLOCK and not self._looks_on and len(phases) == 2
-        if CHECK in phases and not partition_checks:
+        if CHECK in phases:
             plan.share = max(LEAST, -(-plan.last // (4 * workers)))
-            self._share(self._divide if self._looks_on else self._look, CHECK, -(-plan.last // plan.share), workers)
+            self._share(self._divide if self._looks_on else self._look, CHECK, -(-plan.last // plan.share), workers)()
         if DIVIDE in phases and not plan.found:
-            if parts > 1:
-                self._by_columns(parts, workers)
+            block = min(plan.last, BLOCK, plan.rows // NAMED)
+            if self._row_size > self._size and block * work / plan.last >= LEAST_BLOCK:
+                self._by_blocks(block, workers)
+            elif self._row_size >= 2 * COLUMNS:
+                self._by_columns(min(workers, self._row_size // COLUMNS), workers)
             else:
-                self._by_owners(workers)
+                self._rest()
         return int(plan.found)
 
     def _by_columns(self, parts: int, workers: int) -> None:
         plan = self._plan
         whole, line = (plan.runs, 1) if plan.runs > 1 else (plan.length, max(1, 64 // abs(plan.x_step)))
         plan.share = -(-whole // parts // line) * line
-        self._share(self._divide, DIVIDE, -(-whole // plan.share), workers)
+        self._share(self._divide, DIVIDE, -(-whole // plan.share), workers)()
 
-    def _by_owners(self, workers: int) -> None:
-        """A block is not divided before all of it is noted, so what is found in the only block is found before anything is written."""
-        plan, count = self._plan, self._plan.last
-        block, subs, plan.owners = min(count, BLOCK), 2 * workers, min(scatter_plan.MOST_OWNERS, 1 << (4 * workers - 1).bit_length())
-        plan.share = -(-block // subs)
-        plan.capacity = plan.share * 3 // (2 * plan.owners) + 2 * AT_ONCE
-        lists, lengths = np.empty(subs * plan.owners * plan.capacity, np.int64), np.empty(subs * plan.owners, np.intp)
-        plan.lists, plan.lengths = _address(lists), _address(lengths)
-        while plan.first < count and plan.found < OUTSIDE:
-            plan.last = min(plan.first + block, count)
-            self._share(self._look, PARTITION, -(-(plan.last - plan.first) // plan.share), workers)
-            if plan.found < OUTSIDE:
-                self._share(self._divide, APPLY, plan.owners, workers)
-                plan.first = plan.last
-        if plan.found & CROWDED and not plan.found & OUTSIDE:  # too much of it is one owner's
-            checks = WHOLE if count <= BLOCK else DIVIDE
-            plan.found, plan.last, plan.share = plan.found & ~CROWDED, count, max(count, plan.runs, plan.length)
-            self._call(self._divide, checks)
+    def _by_blocks(self, block: int, workers: int) -> None:
+        plan = self._plan
+        plan.block, plan.parts = block, min(workers, MOST_PARTS)
+        plan.share = -(-block // plan.parts)
+        plan.capacity = plan.share // 2 + 1
+        marks, states = np.empty((2, plan.rows), np.uint8), np.zeros((-(-plan.last // block), 3), np.intp)
+        lists, lengths = np.empty((2, plan.parts, plan.capacity), np.int64), np.empty((2, plan.parts), np.intp)
+        plan.marks, plan.lists, plan.lengths, plan.states = (_address(array) for array in (marks, lists, lengths, states))
+        self._call(self._look, MARK)
+        self._share(self._divide, OWN, workers, workers)()
+        refused = np.flatnonzero(states[:, 2])
+        if refused.size:  # a block of which one part has too much
+            plan.first = int(refused[0]) * block
+            self._rest()
+
+    def _rest(self) -> None:
+        """All that is left, on this thread."""
+        self._plan.share = max(self._plan.runs, self._plan.length)
+        self._call(self._divide, DIVIDE)
 
     def _call(self, function: int, phase: int) -> None:
         """On this thread."""
@@ -201,9 +206,10 @@ class _Work:
         arguments = (ctypes.c_ssize_t * 2)(ctypes.addressof(self._plan), 0)
         _Loop(function)(ctypes.addressof(arguments), 0, 0, 0)
 
-    def _share(self, function: int, phase: int, tasks: int, workers: int) -> None:
+    def _share(self, function: int, phase: int, tasks: int, workers: int) -> Callable[[], None]:
+        """What runs that many tasks of the phase."""
         self._plan.phase = phase
-        driving.share(function, ctypes.addressof(self._plan), tasks, workers)
+        return driving.shared(function, ctypes.addressof(self._plan), tasks, workers)
 
 
 _Loop: Callable[[int], Callable[..., None]] = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * 4)  # which releases the GIL

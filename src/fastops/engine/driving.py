@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_ssize_t
 from functools import cache
 from math import inf
@@ -52,13 +53,19 @@ def drive(plan: iteration.Plan, loop: int, workers: int) -> int:
     return _run(plan, loop, workers)
 
 
-def share(loop: int, argument: int, tasks: int, workers: int) -> None:
-    """Call what has the signature of an inner loop, at the address `loop`, once for each number below `tasks`: with the argument and the
-    number in place of two addresses."""
+def shared(loop: int, argument: int, tasks: int, workers: int) -> Callable[[], None]:
+    """What calls a function that has the signature of an inner loop, at the address `loop`, once for each number below `tasks`: with the
+    argument and the number in place of two addresses."""
     if not threads.start_is_known():
         _measure_start(workers)
-    words = np.array(iteration.task_words(loop, argument, tasks), np.intp)
-    driver(True)(words.__array_interface__["data"][0], workers)
+    words, drive = np.array(iteration.task_words(loop, argument, tasks), np.intp), driver(True)
+    address = words.__array_interface__["data"][0]
+
+    def share() -> None:
+        words[0] = 0  # taken
+        drive(address, workers)
+
+    return share
 
 
 def learn_start() -> None:

@@ -7,8 +7,8 @@ are the address of a plan and the number of a task. The plan says which phase of
 CHECK        the indices of some updates, and whether one of their integers is 0
 WHOLE        all updates: checked, then divided
 DIVIDE       all updates, for a part of every row: the columns, or the runs, that this task owns
-PARTITION    some updates of a block: each is noted in the list of the owner of its row
-APPLY        one owner's updates of a block, list by list, in the order of the updates
+OWN          all updates, block by block, together with the other tasks; a block has parts, and rows belong to the part that names them first
+MARK         to tell which rows of the block of that number are which part's, and to list what other parts have of them
 
 Whatever the phase, each element has one owner, who divides it in the order of the updates.
 """
@@ -21,6 +21,7 @@ from .primitives import (
     INVALID,
     OVERFLOW,
     UNDERFLOW,
+    add_atomically,
     address,
     call_loop,
     default_control,
@@ -35,12 +36,14 @@ from .primitives import (
     write_word,
 )
 from .primitives import DIVIDE as BY_ZERO
-from .scatter_indices import BY_32, BY_64, BY_LIST, FAR, row_of
+from .scatter_indices import BY_32, BY_64, BY_LIST, FAR, read_byte, row_of
 from .scatter_plan import (
-    APPLY,
+    BLOCK,
     CAPACITY,
     CHECK,
+    CLAIMED,
     DIVIDE,
+    DONE,
     FIRST,
     FOUND,
     INDEX_STEP,
@@ -50,13 +53,18 @@ from .scatter_plan import (
     LENGTHS,
     LISTS,
     LOOK,
+    MARKS,
     NARROW,
     OFFSETS,
-    OWNERS,
+    OWN,
+    PARTS,
     PHASE,
+    REFUSED,
     ROWS,
     RUNS,
     SHARE,
+    STATE_SIZE,
+    STATES,
     UPDATE_ROW,
     UPDATE_STEP,
     UPDATES,
@@ -109,20 +117,16 @@ def work(args, dims, steps, data):
     state, control = save_flags(), default_control()
     restore_flags(save_flags() & ~np.uint32(ALL_FLAGS))
     notes = 0
-    listed, kind, source, entries, lists = phase == APPLY, BY_32 if narrow else BY_64, indices + first * index_step, last - first, 1
-    first_run, column, owners, capacity = 0, 0, read_word(plan, OWNERS), read_word(plan, CAPACITY)
-    if listed:
-        kind, index_step, lists = BY_LIST, 8, (last - first + share - 1) // share
-    elif phase == DIVIDE and runs > 1:
-        first_run, runs = task * share, min(task * share + share, runs)
-    elif phase == DIVIDE:
-        column, length = task * share, min(share, length - task * share)
-    for sub in range(lists):
-        if listed:
-            number = sub * owners + task
-            entries = read_word(pointer(read_word(plan, LENGTHS)), number * 8)
-            source = read_word(plan, LISTS) + number * capacity * 8
-        notes |= divide(plan, pointer(source), index_step, kind, entries, u + first * u_row, first_run, runs, column, length)
+    if phase == OWN:
+        notes |= together(args[0])
+    else:
+        first_run, column = 0, 0
+        if phase == DIVIDE and runs > 1:
+            first_run, runs = task * share, min(task * share + share, runs)
+        elif phase == DIVIDE:
+            column, length = task * share, min(share, length - task * share)
+        source, kind = pointer(indices + first * index_step), BY_32 if narrow else BY_64
+        notes |= divide(plan, source, index_step, kind, last - first, 0, 0, u + first * u_row, first_run, runs, column, length)
     flags = save_flags()
     restore_control(control)
     restore_flags(state)
@@ -137,6 +141,44 @@ def work(args, dims, steps, data):
 
 
 # --- what is compiled for each dtype ------------------------------------------------------------------------------------------------------
+def together(place):
+    """Blocks, one after another. Whoever comes takes the next task of a block: first to mark the block after it, and then its parts. The
+    next block begins when all are done: nobody waits for more than a task that somebody is at."""
+    plan, call, notes = pointer(place), call_memory(), np.uint32(0)
+    count, block, share, parts = read_word(plan, LAST), read_word(plan, BLOCK), read_word(plan, SHARE), read_word(plan, PARTS)
+    indices, index_step, kind = read_word(plan, INDICES), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
+    u, u_row, runs, length = read_word(plan, UPDATES), read_word(plan, UPDATE_ROW), read_word(plan, RUNS), read_word(plan, LENGTH)
+    capacity, rows, state = read_word(plan, CAPACITY), read_word(plan, ROWS), read_word(plan, STATES)
+    write_word(call, 0, place)
+    for number in range((count + block - 1) // block):
+        if read_word(pointer(state), REFUSED):
+            break
+        first, turn = number * block, number % 2
+        last = min(first + block, count)
+        task = add_atomically(state + CLAIMED, 1)
+        while task <= parts:
+            if task == 0 and last < count:
+                write_word(call, 8, number + 1)
+                call_loop(read_word(plan, LOOK), address(call), 0, 0, 0)
+            part = task - 1
+            for listed in range(2 if task else 0):
+                if listed:
+                    place = turn * parts + part
+                    source, step, how, marks = pointer(read_word(plan, LISTS) + place * capacity * 8), 8, BY_LIST, 0
+                    entries, updates = read_word(pointer(read_word(plan, LENGTHS)), place * 8), u + first * u_row
+                else:
+                    start = min(first + part * share, last)
+                    source, step, how, marks = pointer(indices + start * index_step), index_step, kind, read_word(plan, MARKS) + turn * rows
+                    entries, updates = min(share, last - start), u + start * u_row
+                notes |= divide(plan, source, step, how, entries, marks, part, updates, 0, runs, 0, length)
+            add_atomically(state + DONE, 1)
+            task = add_atomically(state + CLAIMED, 1)
+        while add_atomically(state + DONE, 0) <= parts:
+            pass
+        state += STATE_SIZE
+    return notes
+
+
 def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
     """Rows of one element, four at a time. Where two of the four are one row, the next updates go one by one, for its like may follow; a
     row that is named again at once then stays in a register."""
@@ -172,9 +214,9 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
     return notes
 
 
-def divide(plan, source, step, kind, n, u, first_run, runs, column, length):
-    """The updates that `source` tells of, for some runs of each row, or for some columns of its only run. While some are divided, the rows
-    of the next ones come nearer."""
+def divide(plan, source, step, kind, n, marks, part, u, first_run, runs, column, length):
+    """The updates that `source` tells of, if there are marks only those of rows of that part, for some runs of each row, or for some
+    columns of its only run. While some are divided, the rows of the next ones come nearer."""
     x, x_row, x_step = read_word(plan, X), read_word(plan, X_ROW), read_word(plan, X_STEP)
     u_row, u_step, offsets = read_word(plan, UPDATE_ROW), read_word(plan, UPDATE_STEP), pointer(read_word(plan, OFFSETS))
     is_far = read_word(plan, ROWS) * abs(x_row) > CACHE
@@ -183,8 +225,6 @@ def divide(plan, source, step, kind, n, u, first_run, runs, column, length):
     notes = np.uint32(0)
     if length == 1 and runs == 1:
         a, b, ahead = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8)), 64 if is_far else 0
-        if kind == BY_LIST:
-            return divide_singly(a, x_row, b, u_row, source, step, BY_LIST, n, ahead)
         if kind == BY_32:
             return divide_singly(a, x_row, b, u_row, source, step, BY_32, n, ahead)
         if x_row == SIZE and u_row == SIZE and step == 8:
@@ -194,6 +234,8 @@ def divide(plan, source, step, kind, n, u, first_run, runs, column, length):
     ahead = 4 if reach > 256 else 8
     for k in range(n):
         row, number = row_of(source, step, kind, k)
+        if marks and np.intp(read_byte(pointer(marks), row)) != part:
+            continue
         if reach and k + ahead < n:
             later, _ = row_of(source, step, kind, k + ahead)
             near = pointer(x + later * x_row + read_word(offsets, 16 * first_run))

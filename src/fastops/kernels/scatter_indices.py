@@ -1,16 +1,16 @@
 # mypy: ignore-errors
-"""What `scatter_div` does with indices alone, for all dtypes: it checks them, and notes updates in lists of the owners of rows."""
+"""What `scatter_div` does with indices alone, for all dtypes: it checks them, and tells whose rows they are."""
 
 import numpy as np
 from numba import njit, types
 
 from .lanes import Lane, operation
-from .primitives import address, or_atomically, pointer, prefetch, read_word, reader, scratch, write_word
+from .primitives import or_atomically, pointer, prefetch, read_word, reader, write_word, writer
 from .scatter_plan import (
-    AT_ONCE,
+    BLOCK,
     BLOCK_BITS,
     CAPACITY,
-    CROWDED,
+    CHECK,
     FIRST,
     FOUND,
     INDEX_STEP,
@@ -18,27 +18,27 @@ from .scatter_plan import (
     LAST,
     LENGTHS,
     LISTS,
-    MOST_OWNERS,
+    MARKS,
     NARROW,
     OUTSIDE,
-    OWNERS,
-    PARTITION,
+    PARTS,
     PHASE,
+    REFUSED,
     ROWS,
     SHARE,
+    STATE_SIZE,
+    STATES,
     WHOLE,
-    X_ROW,
-    X,
 )
 
 NUMBERS = (1 << BLOCK_BITS) - 1
-MIXER = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: its products spread neighbours evenly
+AT_ONCE = 64  # indices that are checked between two looks ahead
 FAR = 8192  # bytes that a check looks ahead, for the processor does not look far enough
 BY_32, BY_64, BY_LIST = range(3)  # where the numbers of rows come from
 
 inlined = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 read_32, read_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
-owner_memory = scratch(8 * MOST_OWNERS)
+read_byte, write_byte = reader(types.uint8), writer(types.uint8)
 
 
 def note_outside(index: Lane, last: Lane, found: Lane) -> Lane:
@@ -89,50 +89,43 @@ def row_of(source, step, kind, k):
 
 
 @inlined
-def partition(plan, first, last, sub):
-    """Note the updates in lists, one for each owner of rows: rows whose first bytes share a cache line have the same owner. Not if an index
-    is no row, nor if a list is full, for then one owner would have far more to do than the others; what was found."""
-    owners, capacity, block = read_word(plan, OWNERS), read_word(plan, CAPACITY), read_word(plan, FIRST)
-    indices, step, narrow = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), read_word(plan, NARROW)
-    x, x_row = read_word(plan, X), read_word(plan, X_ROW)
-    lists, lengths = read_word(plan, LISTS) + sub * owners * capacity * 8, pointer(read_word(plan, LENGTHS) + sub * owners * 8)
-    ends, bits = owner_memory(), 0
-    while (1 << bits) < owners:
-        bits += 1
-    for owner in range(owners):
-        write_word(ends, owner * 8, 0)
-    for start in range(first, last, AT_ONCE):
-        end = min(start + AT_ONCE, last)
-        if are_outside(address(indices), step, narrow, start, end, read_word(plan, ROWS)):
-            return OUTSIDE
-        for k in range(start, end):
-            row = np.intp(read_32(indices, k * step)) if narrow else np.intp(read_64(indices, k * step))
-            mixed = np.int64((x + row * x_row) >> 6) * MIXER
-            owner = np.intp((mixed >> (64 - bits)) & (owners - 1))
-            place = read_word(ends, owner * 8)
-            write_word(pointer(lists), (owner * capacity + place) * 8, (row << BLOCK_BITS) | (k - block))
-            write_word(ends, owner * 8, place + 1)
-        for owner in range(owners):
-            if read_word(ends, owner * 8) + AT_ONCE > capacity:
-                return CROWDED
-    for owner in range(owners):
-        write_word(lengths, owner * 8, read_word(ends, owner * 8))
-    return 0
+def mark(plan, block):
+    """Give each row that the updates of a block name to the part of the block that names it first, and list the updates of other parts that
+    are its. Not if a list is full, for then one part would have far more to do than the others."""
+    share, capacity, parts, rows = read_word(plan, SHARE), read_word(plan, CAPACITY), read_word(plan, PARTS), read_word(plan, ROWS)
+    indices, step, kind = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
+    turn, first = block % 2, block * read_word(plan, BLOCK)
+    last = min(first + read_word(plan, BLOCK), read_word(plan, LAST))
+    marks, lengths = pointer(read_word(plan, MARKS) + turn * rows), pointer(read_word(plan, LENGTHS) + turn * parts * 8)
+    lists = pointer(read_word(plan, LISTS) + turn * parts * capacity * 8)
+    for part in range(parts - 1, -1, -1):
+        write_word(lengths, part * 8, 0)
+        for k in range(first + part * share, min(first + part * share + share, last)):
+            row, _ = row_of(indices, step, kind, k)
+            write_byte(marks, row, np.uint8(part))
+    for part in range(1, parts):
+        for k in range(first + part * share, min(first + part * share + share, last)):
+            row, _ = row_of(indices, step, kind, k)
+            owner = np.intp(read_byte(marks, row))
+            if owner != part:
+                length = read_word(lengths, owner * 8)
+                if length == capacity:
+                    write_word(pointer(read_word(plan, STATES)), block * STATE_SIZE + REFUSED, 1)
+                    return
+                write_word(lists, (owner * capacity + length) * 8, (row << BLOCK_BITS) | (k - first))
+                write_word(lengths, owner * 8, length + 1)
 
 
 def look(args, dims, steps, data):
-    """What needs to see no more than the indices: a task of CHECK, WHOLE or PARTITION. It is compiled once for all dtypes."""
+    """What needs to see no more than the indices: a task of CHECK or WHOLE, or else to mark the block of that number. It is compiled once
+    for all dtypes."""
     plan, task = pointer(args[0]), args[1]
     phase, share, first, last = read_word(plan, PHASE), read_word(plan, SHARE), read_word(plan, FIRST), read_word(plan, LAST)
-    if phase != WHOLE:
+    if phase > WHOLE:
+        mark(plan, task)
+        return
+    if phase == CHECK:
         first += task * share
         last = min(first + share, last)
-    if phase == PARTITION:
-        found = partition(plan, first, last, task)
-    else:
-        outside = are_outside(
-            read_word(plan, INDICES), read_word(plan, INDEX_STEP), read_word(plan, NARROW), first, last, read_word(plan, ROWS)
-        )
-        found = OUTSIDE if outside else 0
-    if found:
-        or_atomically(args[0] + FOUND, found)
+    if are_outside(read_word(plan, INDICES), read_word(plan, INDEX_STEP), read_word(plan, NARROW), first, last, read_word(plan, ROWS)):
+        or_atomically(args[0] + FOUND, OUTSIDE)
