@@ -1,14 +1,21 @@
 """The division of `scatter_div` by compiled code: the kernel of a dtype, pieces that it can walk where they lie, and threads.
 
-Threads own parts of input_x, so that every element sees its updates in their order, and the results are those of one thread. Wide rows are
-shared out by columns: each thread goes through all updates, for its own part of each. Narrower rows are owned whole: first all threads note
-the updates of a block in lists, one for each owner, and then each owner goes through its lists.
+Threads own parts of input_x, so that every element sees its updates in their order, and the results are those of one thread. What is one's
+depends on the shape:
+
+- Rows of a cache line and more, and many of them: the updates are taken in blocks, and each thread has a part of every block, which lies in
+  one piece in memory. A row that two parts name belongs to the first of them, for this block.
+- Narrower rows: updates of a block are listed by owners first (rows of one cache line have the same), and then each goes through its lists.
+  It pays if rows come from beyond the nearer caches.
+- Few wide rows: each thread goes through all updates, for its own columns.
+- Otherwise one thread is as fast.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,15 +23,18 @@ import numpy as np
 
 from .engine import compiler, driving, errors, threads
 from .kernels import scatter_plan
-from .kernels.scatter_plan import CHECK, DIVIDE, MARK, OUTSIDE, OWN, WHOLE, ZERO
+from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, WHOLE, ZERO
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
 PIECE = 1 << 18  # elements of what is copied at a time
 COLUMNS = 2048  # bytes of a row that are worth a thread of their own
+NARROW = 64  # bytes of a row: threads that took turns with narrower ones in a block would each have to read all updates from memory
 BLOCK = 1 << scatter_plan.BLOCK_BITS  # updates that threads divide before they wait for each other, at most; and
 NAMED = 8  # so few that of as many rows only one is named: then most rows are named once
-LEAST_BLOCK = 20_000.0  # nanoseconds of work that are worth it
-MOST_PARTS = 255
+LEAST_BLOCK = 5_000.0  # nanoseconds of work that are worth it
+SORTED = 1 << 15  # updates of a block that a thread sorts
+# Bytes of an input_x of narrow rows, and of rows of one element, from which it pays to sort; and of both if many threads do.
+FAR, FAR_ALONE, MANY, FAR_FOR_MANY = 1 << 20, 1 << 24, 4, 1 << 18
 LEAST = 1 << 12  # updates that are worth a task
 
 __all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel", "offsets"]
@@ -157,59 +167,64 @@ class _Work:
         plan = self._plan
         work = plan.last * (UPDATE + plan.runs * plan.length * ELEMENT)
         workers = _workers(work)
-        if workers == 1:
-            plan.share = max(plan.last, plan.runs, plan.length)
-            self._call(self._divide, WHOLE if len(phases) == 2 else phases[0])
+        share = self._sharing(work, workers) if workers > 1 and DIVIDE in phases else None
+        if share is None and (workers == 1 or DIVIDE in phases):
+            self._alone(WHOLE if len(phases) == 2 else phases[0])
             return int(plan.found)
         if CHECK in phases:
             plan.share = max(LEAST, -(-plan.last // (4 * workers)))
-            self._share(self._divide if self._looks_on else self._look, CHECK, -(-plan.last // plan.share), workers)()
-        if DIVIDE in phases and not plan.found:
-            block = min(plan.last, BLOCK, plan.rows // NAMED)
-            if self._row_size > self._size and block * work / plan.last >= LEAST_BLOCK:
-                self._by_blocks(block, workers)
-            elif self._row_size >= 2 * COLUMNS:
-                self._by_columns(min(workers, self._row_size // COLUMNS), workers)
-            else:
-                self._rest()
+            self._share(self._divide if self._looks_on else self._look, CHECK, -(-plan.last // plan.share), workers)
+        if share is not None and not plan.found:
+            share()
         return int(plan.found)
 
-    def _by_columns(self, parts: int, workers: int) -> None:
+    def _sharing(self, work: float, workers: int) -> Callable[[], None] | None:
+        """How so many threads divide; None where they would not be faster than one."""
         plan = self._plan
+        if self._row_size < NARROW or self._row_size == self._size:
+            far = FAR_FOR_MANY if workers >= MANY else FAR if self._row_size > self._size else FAR_ALONE
+            pays = plan.rows * abs(plan.x_row) >= far
+            return partial(self._by_blocks, min(plan.last, SORTED * workers), workers, sort=True) if pays else None
+        block = min(plan.last, BLOCK, plan.rows // NAMED)
+        if block * work / plan.last >= LEAST_BLOCK:
+            return partial(self._by_blocks, block, workers, sort=False)
+        return partial(self._by_columns, workers) if self._row_size >= 2 * COLUMNS else None
+
+    def _by_columns(self, workers: int) -> None:
+        plan, parts = self._plan, min(workers, self._row_size // COLUMNS)
         whole, line = (plan.runs, 1) if plan.runs > 1 else (plan.length, max(1, 64 // abs(plan.x_step)))
         plan.share = -(-whole // parts // line) * line
-        self._share(self._divide, DIVIDE, -(-whole // plan.share), workers)()
+        self._share(self._divide, DIVIDE, -(-whole // plan.share), workers)
 
-    def _by_blocks(self, block: int, workers: int) -> None:
+    def _by_blocks(self, block: int, workers: int, sort: bool) -> None:
         plan = self._plan
-        plan.block, plan.parts = block, min(workers, MOST_PARTS)
-        plan.share = -(-block // plan.parts)
-        plan.capacity = plan.share // 2 + 1
-        marks, states = np.empty((2, plan.rows), np.uint8), np.zeros((-(-plan.last // block), 3), np.intp)
-        lists, lengths = np.empty((2, plan.parts, plan.capacity), np.int64), np.empty((2, plan.parts), np.intp)
-        plan.marks, plan.lists, plan.lengths, plan.states = (_address(array) for array in (marks, lists, lengths, states))
-        self._call(self._look, MARK)
-        self._share(self._divide, OWN, workers, workers)()
+        plan.block, plan.parts = block, min(workers, scatter_plan.MOST_PARTS)
+        if sort:
+            plan.pieces, plan.parts = plan.parts, 1 << (plan.parts - 1).bit_length()
+            plan.share = -(-block // plan.pieces)
+            plan.capacity = plan.share * 3 // (2 * plan.parts) + 2 * AT_ONCE
+        else:
+            plan.share = -(-block // plan.parts)
+            plan.capacity = plan.share // 2 + 1
+        blocks, lists = -(-plan.last // block), (2, max(plan.pieces, 1), plan.parts)
+        states, marks = np.zeros((blocks + 1, 3), np.intp), np.empty((0 if sort else 2, plan.rows), np.uint8)
+        entries, lengths = np.empty((*lists, plan.capacity), np.int64), np.empty(lists, np.intp)
+        plan.states, plan.marks, plan.lists, plan.lengths = (_address(array) for array in (states, marks, entries, lengths))
+        self._share(self._divide, OWN, workers, workers)
         refused = np.flatnonzero(states[:, 2])
-        if refused.size:  # a block of which one part has too much
-            plan.first = int(refused[0]) * block
-            self._rest()
+        if refused.size:  # for one part had too much of that block
+            plan.first = (int(refused[0]) - 1) * block
+            self._alone(DIVIDE)
 
-    def _rest(self) -> None:
-        """All that is left, on this thread."""
-        self._plan.share = max(self._plan.runs, self._plan.length)
-        self._call(self._divide, DIVIDE)
-
-    def _call(self, function: int, phase: int) -> None:
-        """On this thread."""
-        self._plan.phase = phase
+    def _alone(self, phase: int) -> None:
+        """What is left of a phase, on this thread."""
+        self._plan.phase, self._plan.share = phase, max(self._plan.last, self._plan.runs, self._plan.length)
         arguments = (ctypes.c_ssize_t * 2)(ctypes.addressof(self._plan), 0)
-        _Loop(function)(ctypes.addressof(arguments), 0, 0, 0)
+        _Loop(self._divide)(ctypes.addressof(arguments), 0, 0, 0)
 
-    def _share(self, function: int, phase: int, tasks: int, workers: int) -> Callable[[], None]:
-        """What runs that many tasks of the phase."""
+    def _share(self, function: int, phase: int, tasks: int, workers: int) -> None:
         self._plan.phase = phase
-        return driving.shared(function, ctypes.addressof(self._plan), tasks, workers)
+        driving.share(function, ctypes.addressof(self._plan), tasks, workers)
 
 
 _Loop: Callable[[int], Callable[..., None]] = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * 4)  # which releases the GIL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_ssize_t
 from functools import cache
 from math import inf
@@ -53,19 +52,13 @@ def drive(plan: iteration.Plan, loop: int, workers: int) -> int:
     return _run(plan, loop, workers)
 
 
-def shared(loop: int, argument: int, tasks: int, workers: int) -> Callable[[], None]:
-    """What calls a function that has the signature of an inner loop, at the address `loop`, once for each number below `tasks`: with the
-    argument and the number in place of two addresses."""
+def share(loop: int, argument: int, tasks: int, workers: int) -> None:
+    """Call a function that has the signature of an inner loop, at the address `loop`, once for each number below `tasks`: with the argument
+    and the number in place of two addresses."""
     if not threads.start_is_known():
         _measure_start(workers)
-    words, drive = np.array(iteration.task_words(loop, argument, tasks), np.intp), driver(True)
-    address = words.__array_interface__["data"][0]
-
-    def share() -> None:
-        words[0] = 0  # taken
-        drive(address, workers)
-
-    return share
+    words = np.array(iteration.task_words(loop, argument, tasks), np.intp)
+    driver(True)(words.__array_interface__["data"][0], workers)
 
 
 def learn_start() -> None:

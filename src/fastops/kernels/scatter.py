@@ -7,8 +7,7 @@ are the address of a plan and the number of a task. The plan says which phase of
 CHECK        the indices of some updates, and whether one of their integers is 0
 WHOLE        all updates: checked, then divided
 DIVIDE       all updates, for a part of every row: the columns, or the runs, that this task owns
-OWN          all updates, block by block, together with the other tasks; a block has parts, and rows belong to the part that names them first
-MARK         to tell which rows of the block of that number are which part's, and to list what other parts have of them
+OWN          all updates, block by block, together with the other tasks: each part of a block owns rows
 
 Whatever the phase, each element has one owner, who divides it in the order of the updates.
 """
@@ -59,6 +58,7 @@ from .scatter_plan import (
     OWN,
     PARTS,
     PHASE,
+    PIECES,
     REFUSED,
     ROWS,
     RUNS,
@@ -142,40 +142,51 @@ def work(args, dims, steps, data):
 
 # --- what is compiled for each dtype ------------------------------------------------------------------------------------------------------
 def together(place):
-    """Blocks, one after another. Whoever comes takes the next task of a block: first to mark the block after it, and then its parts. The
-    next block begins when all are done: nobody waits for more than a task that somebody is at."""
+    """Blocks, one after another. Whoever comes takes the next task: first of those that prepare the following block, then a part of this
+    one. The following block begins when all are done: nobody waits for more than a task that somebody is at."""
     plan, call, notes = pointer(place), call_memory(), np.uint32(0)
-    count, block, share, parts = read_word(plan, LAST), read_word(plan, BLOCK), read_word(plan, SHARE), read_word(plan, PARTS)
-    indices, index_step, kind = read_word(plan, INDICES), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
-    u, u_row, runs, length = read_word(plan, UPDATES), read_word(plan, UPDATE_ROW), read_word(plan, RUNS), read_word(plan, LENGTH)
-    capacity, rows, state = read_word(plan, CAPACITY), read_word(plan, ROWS), read_word(plan, STATES)
+    count, block, parts, pieces = read_word(plan, LAST), read_word(plan, BLOCK), read_word(plan, PARTS), read_word(plan, PIECES)
+    prepares, state = max(pieces, 1), read_word(plan, STATES)
     write_word(call, 0, place)
-    for number in range((count + block - 1) // block):
+    for number in range(-1, (count + block - 1) // block):
         if read_word(pointer(state), REFUSED):
             break
-        first, turn = number * block, number % 2
-        last = min(first + block, count)
+        tasks = prepares if number < 0 else prepares + parts
         task = add_atomically(state + CLAIMED, 1)
-        while task <= parts:
-            if task == 0 and last < count:
-                write_word(call, 8, number + 1)
+        while task < tasks:
+            if task >= prepares:
+                notes |= divide_part(plan, number, task - prepares)
+            elif (number + 1) * block < count:
+                write_word(call, 8, (number + 1) * prepares + task)
                 call_loop(read_word(plan, LOOK), address(call), 0, 0, 0)
-            part = task - 1
-            for listed in range(2 if task else 0):
-                if listed:
-                    place = turn * parts + part
-                    source, step, how, marks = pointer(read_word(plan, LISTS) + place * capacity * 8), 8, BY_LIST, 0
-                    entries, updates = read_word(pointer(read_word(plan, LENGTHS)), place * 8), u + first * u_row
-                else:
-                    start = min(first + part * share, last)
-                    source, step, how, marks = pointer(indices + start * index_step), index_step, kind, read_word(plan, MARKS) + turn * rows
-                    entries, updates = min(share, last - start), u + start * u_row
-                notes |= divide(plan, source, step, how, entries, marks, part, updates, 0, runs, 0, length)
             add_atomically(state + DONE, 1)
             task = add_atomically(state + CLAIMED, 1)
-        while add_atomically(state + DONE, 0) <= parts:
+        while add_atomically(state + DONE, 0) < tasks:
             pass
         state += STATE_SIZE
+    return notes
+
+
+def divide_part(plan, number, part):
+    """A part of the block of that number: what it has itself of the rows that it owns, then what is in its lists."""
+    share, parts, pieces, capacity = read_word(plan, SHARE), read_word(plan, PARTS), read_word(plan, PIECES), read_word(plan, CAPACITY)
+    index_step, u_row, length = read_word(plan, INDEX_STEP), read_word(plan, UPDATE_ROW), read_word(plan, LENGTH)
+    first, turn, notes = number * read_word(plan, BLOCK), number % 2, np.uint32(0)
+    last, u = min(first + read_word(plan, BLOCK), read_word(plan, LAST)), read_word(plan, UPDATES)
+    for piece in range(-1 if pieces == 0 else 0, max(pieces, 1)):
+        if piece < 0:
+            start = min(first + part * share, last)
+            source, step, kind = (
+                pointer(read_word(plan, INDICES) + start * index_step),
+                index_step,
+                BY_32 if read_word(plan, NARROW) else BY_64,
+            )
+            entries, updates, marks = min(share, last - start), u + start * u_row, read_word(plan, MARKS) + turn * read_word(plan, ROWS)
+        else:
+            place = (turn * max(pieces, 1) + piece) * parts + part
+            source, step, kind = pointer(read_word(plan, LISTS) + place * capacity * 8), 8, BY_LIST
+            entries, updates, marks = read_word(pointer(read_word(plan, LENGTHS)), place * 8), u + first * u_row, 0
+        notes |= divide(plan, source, step, kind, entries, marks, part, updates, 0, read_word(plan, RUNS), 0, length)
     return notes
 
 
@@ -225,6 +236,8 @@ def divide(plan, source, step, kind, n, marks, part, u, first_run, runs, column,
     notes = np.uint32(0)
     if length == 1 and runs == 1:
         a, b, ahead = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8)), 64 if is_far else 0
+        if kind == BY_LIST:
+            return divide_singly(a, x_row, b, u_row, source, step, BY_LIST, n, ahead)
         if kind == BY_32:
             return divide_singly(a, x_row, b, u_row, source, step, BY_32, n, ahead)
         if x_row == SIZE and u_row == SIZE and step == 8:

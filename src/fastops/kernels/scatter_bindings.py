@@ -45,7 +45,7 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
         "by_scalar": in_place(way, 1, by_scalar=True),
         "note_zero": operation(note_zero, kind, kind, kind) if integer else None,
     }
-    for part in (scatter.divide_singly, scatter.divide, scatter.together, *([scatter.any_zero] if integer else [])):
+    for part in (scatter.divide_singly, scatter.divide, scatter.divide_part, scatter.together, *([scatter.any_zero] if integer else [])):
         names[part.__name__] = inlined(FunctionType(part.__code__, {**part.__globals__, **names}))
     return names
 

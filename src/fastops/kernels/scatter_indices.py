@@ -5,8 +5,9 @@ import numpy as np
 from numba import njit, types
 
 from .lanes import Lane, operation
-from .primitives import or_atomically, pointer, prefetch, read_word, reader, write_word, writer
+from .primitives import or_atomically, pointer, prefetch, read_word, reader, scratch, write_word, writer
 from .scatter_plan import (
+    AT_ONCE,
     BLOCK,
     BLOCK_BITS,
     CAPACITY,
@@ -19,25 +20,30 @@ from .scatter_plan import (
     LENGTHS,
     LISTS,
     MARKS,
+    MOST_PARTS,
     NARROW,
     OUTSIDE,
     PARTS,
     PHASE,
+    PIECES,
     REFUSED,
     ROWS,
     SHARE,
     STATE_SIZE,
     STATES,
     WHOLE,
+    X_ROW,
+    X,
 )
 
 NUMBERS = (1 << BLOCK_BITS) - 1
-AT_ONCE = 64  # indices that are checked between two looks ahead
+MIXER = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: its products spread neighbours evenly
 FAR = 8192  # bytes that a check looks ahead, for the processor does not look far enough
 BY_32, BY_64, BY_LIST = range(3)  # where the numbers of rows come from
 
 inlined = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 read_32, read_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
+ends_memory = scratch(8 * MOST_PARTS)
 read_byte, write_byte = reader(types.uint8), writer(types.uint8)
 
 
@@ -91,7 +97,7 @@ def row_of(source, step, kind, k):
 @inlined
 def mark(plan, block):
     """Give each row that the updates of a block name to the part of the block that names it first, and list the updates of other parts that
-    are its. Not if a list is full, for then one part would have far more to do than the others."""
+    are its. False if a list is full, for then one part would have far more to do than the others."""
     share, capacity, parts, rows = read_word(plan, SHARE), read_word(plan, CAPACITY), read_word(plan, PARTS), read_word(plan, ROWS)
     indices, step, kind = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
     turn, first = block % 2, block * read_word(plan, BLOCK)
@@ -110,19 +116,55 @@ def mark(plan, block):
             if owner != part:
                 length = read_word(lengths, owner * 8)
                 if length == capacity:
-                    write_word(pointer(read_word(plan, STATES)), block * STATE_SIZE + REFUSED, 1)
-                    return
+                    return False
                 write_word(lists, (owner * capacity + length) * 8, (row << BLOCK_BITS) | (k - first))
                 write_word(lengths, owner * 8, length + 1)
+    return True
+
+
+@inlined
+def sort(plan, block, piece):
+    """List the updates of a piece of a block for the parts that own their rows: rows that begin in one cache line are one part's. False if
+    a list is full, as `mark`."""
+    capacity, parts, pieces, x, x_row = (read_word(plan, CAPACITY), read_word(plan, PARTS), read_word(plan, PIECES), read_word(plan, X),
+        read_word(plan, X_ROW))  # fmt: skip
+    indices, step, kind = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
+    start = block * read_word(plan, BLOCK)
+    first = start + piece * read_word(plan, SHARE)
+    last = min(first + read_word(plan, SHARE), start + read_word(plan, BLOCK), read_word(plan, LAST))
+    list_number = (block % 2 * pieces + piece) * parts
+    lists, lengths, ends, bits = read_word(plan, LISTS), pointer(read_word(plan, LENGTHS)), ends_memory(), 0
+    while (1 << bits) < parts:
+        bits += 1
+    for part in range(parts):
+        write_word(ends, part * 8, lists + (list_number + part) * capacity * 8)
+    while first < last:
+        for k in range(first, min(first + AT_ONCE, last)):
+            row, _ = row_of(indices, step, kind, k)
+            mixed = np.int64((x + row * x_row) >> 6) * MIXER
+            part = np.intp((mixed >> (64 - bits)) & (parts - 1))
+            end = read_word(ends, part * 8)
+            write_word(pointer(end), 0, (row << BLOCK_BITS) | (k - start))
+            write_word(ends, part * 8, end + 8)
+        first += AT_ONCE
+        for part in range(parts):
+            if (read_word(ends, part * 8) - lists) // 8 - (list_number + part) * capacity + AT_ONCE > capacity:
+                return False
+    for part in range(parts):
+        write_word(lengths, (list_number + part) * 8, (read_word(ends, part * 8) - lists) // 8 - (list_number + part) * capacity)
+    return True
 
 
 def look(args, dims, steps, data):
-    """What needs to see no more than the indices: a task of CHECK or WHOLE, or else to mark the block of that number. It is compiled once
-    for all dtypes."""
+    """What needs to see no more than the indices: a task of CHECK or WHOLE; or else of the tasks that prepare blocks, in the blocks' order,
+    the one of that number. It is compiled once for all dtypes."""
     plan, task = pointer(args[0]), args[1]
     phase, share, first, last = read_word(plan, PHASE), read_word(plan, SHARE), read_word(plan, FIRST), read_word(plan, LAST)
     if phase > WHOLE:
-        mark(plan, task)
+        pieces = read_word(plan, PIECES)
+        block = task // pieces if pieces else task
+        if not (sort(plan, block, task % pieces) if pieces else mark(plan, block)):
+            write_word(pointer(read_word(plan, STATES)), (block + 1) * STATE_SIZE + REFUSED, 1)
         return
     if phase == CHECK:
         first += task * share

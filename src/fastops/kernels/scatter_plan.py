@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ctypes
 
-CHECK, WHOLE, DIVIDE, OWN, MARK = range(5)  # phases, of which kernels/scatter.py tells
+CHECK, WHOLE, DIVIDE, OWN = range(4)  # phases, of which kernels/scatter.py tells
 OUTSIDE, ZERO = 16, 32  # what is found, beside the floating-point flags: an index, a divisor
 CLAIMED, DONE, REFUSED = 0, 8, 16  # of a block: tasks that were taken, tasks that are done, and whether it cannot be shared
-STATE_SIZE = 24
+STATE_SIZE, MOST_PARTS = 24, 128
+AT_ONCE = 64  # updates between two looks at how full lists are, or ahead
 BLOCK_BITS = 20  # of the number of an update in its block, in an entry of a list; the bits above are its row's
 
 _NAMES = (
     *("phase", "found", "look", "first", "last", "share"),  # share: updates, columns or runs of a task
     *("indices", "index_step", "narrow"),  # narrow: of 32 bits
     *("x", "rows", "x_row", "x_step", "updates", "update_row", "update_step", "runs", "length", "offsets"),
-    # Updates and parts of a block; of two blocks in turn a byte for each row and a list for each part; of all blocks their states.
-    *("block", "parts", "marks", "lists", "lengths", "capacity", "states"),
+    # Updates, parts and, if it is sorted, pieces of a block; of two blocks in turn a byte for each row, and lists of the parts; of all
+    # blocks, and what comes before them, their states.
+    *("block", "parts", "pieces", "marks", "lists", "lengths", "capacity", "states"),
 )
 
 
@@ -29,4 +31,5 @@ class Plan(ctypes.Structure):
 
 
 (PHASE, FOUND, LOOK, FIRST, LAST, SHARE, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP, RUNS,
-    LENGTH, OFFSETS, BLOCK, PARTS, MARKS, LISTS, LENGTHS, CAPACITY, STATES) = (getattr(Plan, name).offset for name in _NAMES)  # fmt: skip
+    LENGTH, OFFSETS, BLOCK, PARTS, PIECES, MARKS, LISTS, LENGTHS, CAPACITY, STATES) = (
+    getattr(Plan, name).offset for name in _NAMES)  # fmt: skip
