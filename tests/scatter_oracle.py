@@ -57,7 +57,7 @@ def alone(**settings: int) -> Settings:
     return {(threads, "worthwhile"): lambda work: False} | {(scatter_compiled, name): value for name, value in settings.items()}
 
 
-def shared(workers: int, **settings: int) -> Settings:
+def shared(workers: int, **settings: Any) -> Settings:
     """By so many threads, however little there is to do."""
     return {
         (threads, "worthwhile"): lambda work: True,
@@ -66,14 +66,30 @@ def shared(workers: int, **settings: int) -> Settings:
     }
 
 
+def in_blocks(workers: int, **settings: Any) -> Settings:
+    """By parts of blocks; rows of one element are sorted."""
+    return shared(workers, **ANY_INPUT, NARROW=0, NAMED=1, LEAST_BLOCK=0, **settings)
+
+
+def by_sorting(workers: int, **settings: Any) -> Settings:
+    return shared(workers, **ANY_INPUT, NARROW=NEVER, **settings)
+
+
+def by_columns(workers: int, **settings: Any) -> Settings:
+    """If a row has several."""
+    return shared(workers, COLUMNS=1, NARROW=0, LEAST_BLOCK=NEVER, FAR_ALONE=NEVER, FAR_FOR_MANY=NEVER, **settings)
+
+
+ANY_INPUT = {"FAR": 0, "FAR_ALONE": 0, "FAR_FOR_MANY": 0}
 WAYS: dict[str, Settings] = {
     "entry": alone(),  # as far as the call is plain; the others have no native entry
     "compiled": alone(),
     "pieces": alone(PIECE=7),
-    "owners": shared(3, COLUMNS=NEVER, BLOCK=5),
-    "owners, one block": shared(2, COLUMNS=NEVER),
-    "owners, pieces": shared(3, COLUMNS=NEVER, BLOCK=5, PIECE=23),
-    "columns": shared(3, COLUMNS=1),
+    "blocks": in_blocks(3, BLOCK=5),
+    "blocks, pieces": in_blocks(2, BLOCK=5, PIECE=23),
+    "sorted": by_sorting(3, SORTED=2),
+    "sorted, one block": by_sorting(2),
+    "columns": by_columns(3),
     "plain": {
         **{(scatter, name): NEVER for name in ("LARGE", "MANY", "OFTEN")},
         (scatter, "_calls"): {},

@@ -15,7 +15,9 @@ from dask.callbacks import Callback
 from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_scatter_div import DIVIDE, INVALID, SHAPES, divisors, values
+from scatter_oracle import divisors, values
+from test_scatter_div import SHAPES
+from test_scatter_warnings import DIVIDE, INVALID
 
 import fastops
 import fastops.dask

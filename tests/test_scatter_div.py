@@ -13,7 +13,7 @@ from scatter_oracle import agree, by, divisors, each_layout, functions_run, quot
 
 from fastops import scatter, scatter_compiled
 from fastops.engine import compiler, driving
-from fastops.kernels.scatter_plan import APPLY, CHECK, DIVIDE, PARTITION
+from fastops.kernels.scatter_plan import CHECK, DIVIDE, OWN
 from fastops.scatter import scatter_div
 
 
@@ -140,7 +140,7 @@ def test_numbers_that_are_named_again(dtype):
         for first in range(9):
             indices = np.arange(40)
             indices[first + distance] = first
-            agree(values(dtype, (40,)), indices, ones, ["entry", "compiled", "owners"])
+            agree(values(dtype, (40,)), indices, ones, ["entry", "compiled", "sorted"])
     agree(values(dtype, (40,)), np.repeat(np.arange(8), 5), ones)
     agree(values(dtype, (40,)), np.zeros(40, np.int32), ones)
 
@@ -157,17 +157,17 @@ def test_an_input_that_is_far(dtype):
         want, u = x.copy(), divisors(dtype, (count, *row))
         rows, places = np.unique(indices, return_inverse=True)
         want[rows] = sequential(x[rows], places, u)
-        for way in ("entry", "compiled", "owners", "owners, one block", "columns"):
+        for way in ("entry", "compiled", "blocks", "sorted, one block", "columns"):
             with by(way) as call, np.errstate(all="ignore"):
                 assert_same_bits(call(x.copy(), indices, u), want)
 
 
 # --- which way ----------------------------------------------------------------------------------------------------------------------------
-WAYS_OF_WORK = {  # the phases of which tasks were shared out, for int16 and float32 and more updates than a block of "owners" has
+WAYS_OF_WORK = {  # the phases of which tasks were shared out, for int16 and for float32
     "compiled": ([], []),
     "pieces": ([], []),
-    "owners": ([CHECK, PARTITION, APPLY, PARTITION, APPLY], [CHECK, PARTITION, APPLY, PARTITION, APPLY]),
-    "owners, one block": ([CHECK, PARTITION, APPLY], [PARTITION, APPLY]),
+    "blocks": ([CHECK, OWN], [CHECK, OWN]),
+    "sorted": ([CHECK, OWN], [CHECK, OWN]),
     "columns": ([CHECK, DIVIDE], [CHECK, DIVIDE]),
     "plain": ([], []),
 }

@@ -7,15 +7,16 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scatter_oracle import NEVER, alone, by, sequential, shared, unaligned
+from scatter_oracle import alone, by, by_columns, by_sorting, in_blocks, sequential, unaligned
 
 SIZE = 1 << 20  # updates, or elements of them: operands of 4 to 8 MB
 ROOM = 1 << 20  # bytes beside them
 PIECE, BLOCK = 1 << 13, 1 << 15
 PATHS = {
     "alone": alone(PIECE=PIECE),
-    "owners": shared(2, COLUMNS=NEVER, PIECE=PIECE, BLOCK=BLOCK),
-    "columns": shared(2, PIECE=PIECE, BLOCK=BLOCK),
+    "blocks": in_blocks(2, PIECE=PIECE, BLOCK=BLOCK),
+    "sorted": by_sorting(2, PIECE=PIECE, BLOCK=BLOCK),
+    "columns": by_columns(2, PIECE=PIECE),
 }
 
 
@@ -100,7 +101,7 @@ def blocks(path):
     return 512 * getattr(os.stat(path), "st_blocks", 0)
 
 
-@pytest.mark.parametrize("way", ["compiled", "owners", "pieces", "entry", "plain"])
+@pytest.mark.parametrize("way", ["compiled", "blocks", "pieces", "entry", "plain"])
 @pytest.mark.parametrize("dtype", ["<f4", ">f4"])
 @pytest.mark.parametrize("row", [(), (256,)], ids=str)
 def test_of_a_file_only_what_is_named_is_written(way, dtype, row, tmp_path):

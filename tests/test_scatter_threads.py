@@ -10,11 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import DTYPES, assert_same_bits
-from scatter_oracle import NEVER, WAYS, by, divisors, refuses, sequential, shared, values
+from scatter_oracle import WAYS, by, by_columns, by_sorting, divisors, in_blocks, refuses, sequential, shared, values
 from test_processes import FORK, LAYERS, layer_of, run, unix
 
 from fastops import scatter_compiled
-from fastops.engine import driving
 from fastops.kernels.scatter_plan import AT_ONCE
 
 COUNT, BLOCK = 4_000, 1_500  # updates: one block, or several
@@ -57,10 +56,18 @@ INPUTS = {  # input_x of so many rows, as a view of other memory
     "runs, transposed": lambda dtype: values(dtype, (30, 50, 4)).transpose(1, 2, 0)[:, ::-1],
     "other byte order": lambda dtype: values(dtype, (50, 3)).astype(dtype.newbyteorder()),
 }
-THREADED = [
-    shared(1),
-    *(shared(n, COLUMNS=columns, BLOCK=block) for n in WORKERS[1:] for columns in (64, NEVER) for block in (BLOCK, COUNT)),
-]
+
+
+def of_threads(*numbers, blocks):
+    """All that so many threads may do, with blocks of so many updates."""
+    return [
+        *(in_blocks(n, BLOCK=block) for n in numbers for block in blocks),
+        *(by_sorting(n, SORTED=-(-block // n)) for n in numbers for block in blocks),
+        *(by_columns(n) for n in numbers),
+    ]
+
+
+THREADED = [shared(1), *of_threads(*WORKERS[1:], blocks=(BLOCK, COUNT))]
 each_dtype = pytest.mark.parametrize("dtype", [DTYPES[name] for name in ("float32", "int64", "bfloat16", "int8")], ids=str)
 
 
@@ -82,20 +89,17 @@ def test_same_bits_at_any_number(dtype, kind):
             assert_same_bits(copy.astype(want.dtype), want)
 
 
-def test_a_crowded_list_is_noted(monkeypatch):
-    """So that the case above is what it says: one owner has more updates than a list has room for."""
-    found, share = [], driving.share
-
-    def noted(function, plan, tasks, workers):
-        share(function, plan, tasks, workers)
-        found.append(scatter_compiled.scatter_plan.Plan.from_address(plan).found & scatter_compiled.CROWDED)
-
-    monkeypatch.setattr(driving, "share", noted)
-    with by(shared(2, COLUMNS=NEVER)) as call:
-        for indices, want in ((np.arange(COUNT), [0, 0]), (np.full(COUNT, 3), [scatter_compiled.CROWDED])):
-            found.clear()
-            call(np.ones(COUNT), indices, np.ones(COUNT))
-            assert found == want
+@pytest.mark.parametrize("way", [in_blocks(2), by_sorting(2)], ids=["blocks", "sorted"])
+def test_one_thread_does_what_is_crowded(way, monkeypatch):
+    """So that the case above is what it says: one part has more updates than a list has room for, and no list is used."""
+    left, alone = [], scatter_compiled._Work._alone
+    monkeypatch.setattr(scatter_compiled._Work, "_alone", lambda work, phase: left.append(work._plan.first) or alone(work, phase))
+    later = np.r_[np.arange(BLOCK), np.full(COUNT - BLOCK, 3)]
+    with by({**way, (scatter_compiled, "BLOCK"): BLOCK}) as call:
+        for indices, want in ((np.arange(COUNT), []), (np.full(COUNT, 3), [0]), (later, [BLOCK])):
+            left.clear()
+            call(np.ones((COUNT, 3)), indices, np.ones((COUNT, 3)))
+            assert left == want
 
 
 @pytest.mark.parametrize("count", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE, 4 * AT_ONCE + 3])
@@ -106,10 +110,9 @@ def test_lists_of_any_length(count):
         for dtype in (DTYPES["float32"], DTYPES["int16"]):
             x, u = values(dtype, (rows,)), divisors(dtype, (count,))
             want = sequential(x, indices, u)
-            for workers in WORKERS:
-                for block in (1, AT_ONCE, count):
-                    with by(shared(workers, COLUMNS=NEVER, BLOCK=block)) as call, np.errstate(all="ignore"):
-                        assert_same_bits(call(x.copy(), indices, u), want)
+            for way in of_threads(*WORKERS[1:], blocks=(1, AT_ONCE, count)):
+                with by(way) as call, np.errstate(all="ignore"):
+                    assert_same_bits(call(x.copy(), indices, u), want)
 
 
 # --- warnings and errors ------------------------------------------------------------------------------------------------------------------
@@ -134,16 +137,13 @@ def test_warnings_come_from_all_threads(dtype, shape):
 
 @pytest.mark.parametrize("shape", [(60,), (50, 4), (40, 300)], ids=["1-D", "narrow", "wide"])
 def test_what_any_thread_finds_is_found_before_the_first_write(shape):
-    ways = [shared(n, COLUMNS=columns, BLOCK=block) for n in (2, 7) for columns in (64, NEVER) for block in (150, NEVER)]
+    ways = of_threads(2, 7, blocks=(150, 400))
     for dtype in (DTYPES["int32"], DTYPES["float32"]):
         x = np.full((2 * shape[0], *shape[1:]), 100, dtype)[::2]
         indices, u = np.arange(400) * 3 % len(x), np.full((400, *shape[1:]), 3, dtype)
         for k in (0, 1, 57, 199, 200, 398, 399):
             wrong, zero = indices.copy(), u.copy()
             wrong[k], zero.reshape(400, -1)[k, -1] = len(x), 0
-            ways = [
-                shared(workers, COLUMNS=columns, BLOCK=block) for workers in (2, 7) for columns in (64, NEVER) for block in (150, NEVER)
-            ]
             refuses(IndexError, rf"indices\[{k}\] is {len(x)}, ", x, wrong, u, ways)
             refuses(IndexError, rf"indices\[{k}\] is {len(x)}, ", x, wrong, np.roll(zero, k, 0), ways)
             if dtype.kind == "i":
@@ -157,9 +157,7 @@ def test_a_wrong_index_beside_a_crowded_list(crowded):
     for k in (0, COUNT // 2, COUNT - 1):
         indices = np.full(COUNT, 3) if crowded else np.arange(COUNT) % 50
         indices[k] = -1
-        refuses(
-            IndexError, rf"indices\[{k}\] is -1", x, indices, np.full(COUNT, 2.0), [shared(workers, COLUMNS=NEVER) for workers in (2, 7)]
-        )
+        refuses(IndexError, rf"indices\[{k}\] is -1", x, indices, np.full(COUNT, 2.0), of_threads(2, 7, blocks=(COUNT,)))
 
 
 # --- several threads of Python ------------------------------------------------------------------------------------------------------------

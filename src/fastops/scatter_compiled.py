@@ -184,7 +184,7 @@ class _Work:
         if self._row_size < NARROW or self._row_size == self._size:
             far = FAR_FOR_MANY if workers >= MANY else FAR if self._row_size > self._size else FAR_ALONE
             pays = plan.rows * abs(plan.x_row) >= far
-            return partial(self._by_blocks, min(plan.last, SORTED * workers), workers, sort=True) if pays else None
+            return partial(self._by_blocks, min(plan.last, BLOCK, SORTED * workers), workers, sort=True) if pays else None
         block = min(plan.last, BLOCK, plan.rows // NAMED)
         if block * work / plan.last >= LEAST_BLOCK:
             return partial(self._by_blocks, block, workers, sort=False)
