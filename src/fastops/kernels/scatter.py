@@ -76,7 +76,7 @@ from .scatter_plan import (
 )
 
 CACHE = 1 << 18  # bytes of an input_x that is near anyway
-ONE_BY_ONE = 32  # updates after one that names the row of its neighbour
+ONE_BY_ONE, MOST_ONE_BY_ONE = 32, 1024  # updates after one that names the row of its neighbour; and twice as many if it happens again
 call_memory = scratch(16)
 
 
@@ -191,11 +191,11 @@ def divide_part(plan, number, part):
 
 
 def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
-    """Rows of one element, four at a time. Where two of the four are one row, the next updates go one by one, for its like may follow; a
-    row that is named again at once then stays in a register."""
-    notes, k, far = np.uint32(0), 0, n - ahead - 4 if ahead else 0
+    """Rows of one element, four at a time. Where two of the four are one row, the next updates go one by one, for its like may follow; and
+    where all four are, a row that is named again at once stays in a register."""
+    notes, k, far, patience = np.uint32(0), 0, n - ahead - 4 if ahead else 0, ONE_BY_ONE
     while k < n:
-        few = n - k
+        few, again = n - k, False
         if few >= 4:
             (row_0, a), (row_1, b) = row_of(source, step, kind, k), row_of(source, step, kind, k + 1)
             (row_2, c), (row_3, d) = row_of(source, step, kind, k + 2), row_of(source, step, kind, k + 3)
@@ -208,20 +208,27 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
                 notes |= divide_four(
                     x, row_0 * x_row, row_1 * x_row, row_2 * x_row, row_3 * x_row, u, a * u_row, b * u_row, c * u_row, d * u_row
                 )
-                k += 4
+                k, patience = k + 4, ONE_BY_ONE
                 continue
-            few = min(few, ONE_BY_ONE)
-        value, before = NOTHING, -1
-        for j in range(k, k + few):
-            row, number = row_of(source, step, kind, j)
-            if row != before:
-                value = read(x, row * x_row)
-            divisor = read(u, number * u_row)
-            notes = note(value, divisor, notes)
-            value = quotient(value, divisor)
-            write(x, row * x_row, value)
-            before = row
-        k += few
+            few, again = min(few, patience), (row_0 == row_1) & (row_1 == row_2) & (row_2 == row_3)
+        if again:
+            value, before = NOTHING, -1
+            for j in range(k, k + few):
+                row, number = row_of(source, step, kind, j)
+                if row != before:
+                    value = read(x, row * x_row)
+                divisor = read(u, number * u_row)
+                notes = note(value, divisor, notes)
+                value = quotient(value, divisor)
+                write(x, row * x_row, value)
+                before = row
+        else:
+            for j in range(k, k + few):
+                row, number = row_of(source, step, kind, j)
+                value, divisor = read(x, row * x_row), read(u, number * u_row)
+                notes = note(value, divisor, notes)
+                write(x, row * x_row, quotient(value, divisor))
+        k, patience = k + few, min(2 * patience, MOST_ONE_BY_ONE)
     return notes
 
 
