@@ -89,7 +89,7 @@ def scatter_div(input_x: da.Array, indices: da.Array | ArrayLike, updates: da.Ar
     for argument, array in (("input_x", input_x), ("indices", indices), ("updates", updates)):
         if isinstance(array, da.Array) and any(map(isnan, array.shape)):
             raise ValueError(f"{argument} has chunks of unknown size, which its method compute_chunk_sizes finds: shape {array.shape}")
-    dtype = target(input_x._meta).dtype.newbyteorder("=")
+    dtype = target(input_x._meta.copy()).dtype.newbyteorder("=")
     known = index_array(_sample(indices))
     divisors, messages = divisor_array(_sample(updates), dtype)
     index = indices if isinstance(indices, da.Array) else known

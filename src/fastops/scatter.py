@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def _scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Ar
     ZeroDivisionError
         An integer is to be divided by zero. Floats give infinities and NaN, and NumPy's warnings under `numpy.errstate`.
 
-    Whatever is raised, `input_x` is as before; but a warning or a FloatingPointError of floats comes after the divisions.
+    Whatever is raised, `input_x` is as before; but a warning or a FloatingPointError of floats comes after the divisions, and a
+    KeyboardInterrupt, or a MemoryError where operands have to be copied piece by piece, may come between them.
 
     Source: MindSpore's ``ScatterDiv``, which this follows where it is defined.
     """
@@ -114,7 +116,7 @@ def make_kernel(dtype: np.dtype[Any]) -> bool:
     """Compile the kernel or load it from the cache, if that can be; from now on plain small calls of the dtype run it at once."""
     try:
         scatter_compiled.make_kernel(dtype)
-        scatter_div.admit(dtype)
+        scatter_div.admit()
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))
     return dtype in scatter_compiled.kernels
@@ -151,12 +153,13 @@ class ScatterDiv:
         self.__doc__ = inspect.cleandoc(function.__doc__ or "")
         self.__signature__ = inspect.signature(function)
         self._gate: vectorcall.ScatterGate | None = None
-        self._admitted: list[np.dtype[Any]] = []
 
     def __call__(self, input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
         if self._gate is not None and type(indices) in (list, tuple, int):
-            index = index_array(indices)
-            if index.dtype != object:
+            index = None
+            with suppress(TypeError):  # of which `_scatter_div` tells, after it has looked at input_x
+                index = index_array(indices)
+            if index is not None and index.dtype != object:
                 return self(input_x, index, updates)  # for the entry may take it now
         known = threads.start_is_known()
         try:
@@ -171,22 +174,22 @@ class ScatterDiv:
     def __reduce__(self) -> str:
         return self.__name__
 
-    def admit(self, dtype: np.dtype[Any]) -> None:
-        """From now on plain small calls of this dtype run its kernel at once."""
+    def admit(self) -> None:
+        """From now on plain small calls of the dtypes that have a kernel run it at once."""
         if self._gate is None:
             self._gate = vectorcall.open_scatter_gate(self, _report, LARGE)
-        if self._gate is not None and dtype not in self._admitted:
-            self._gate.look, kernel = scatter_compiled.kernels[dtype]
-            for twin in twins(dtype):
-                vectorcall.serve(self._gate, twin, kernel, ())
-            self._admitted.append(dtype)
+        if self._gate is not None:
+            for known, (look, kernel) in list(scatter_compiled.kernels.items()):  # all: another thread may have opened a gate before
+                self._gate.look = look
+                for twin in twins(known):
+                    vectorcall.serve(self._gate, twin, kernel, ())
             self._limit()
 
     def _limit(self) -> None:
         """Calls are small while threads do not pay."""
         if self._gate is not None:
             large = int(min(threads.least() / scatter_compiled.UPDATE, sys.maxsize))
-            for twin in (twin for dtype in self._admitted for twin in twins(dtype)):
+            for twin in (twin for dtype in list(scatter_compiled.kernels) for twin in twins(dtype)):
                 vectorcall.limit(self._gate, twin, large)
 
 

@@ -8,7 +8,7 @@ depends on the shape:
 - Narrower rows: updates of a block are listed by owners first (rows of one cache line have the same), and then each goes through its lists.
   It pays if rows come from beyond the nearer caches.
 - Few wide rows: each thread goes through all updates, for its own columns.
-- Otherwise one thread is as fast.
+- Otherwise one thread is as fast. It also does what is left from a block on of which a single part would have most.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import numpy as np
 
 from .engine import compiler, driving, errors, threads
 from .kernels import scatter_plan
-from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, WHOLE, ZERO
+from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, STATE_SIZE, WHOLE, ZERO
+from .scatter_operands import offsets
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
 PIECE = 1 << 18  # elements of what is copied at a time
@@ -31,13 +32,14 @@ COLUMNS = 2048  # bytes of a row that are worth a thread of their own
 NARROW = 64  # bytes of a row: threads that took turns with narrower ones in a block would each have to read all updates from memory
 BLOCK = 1 << scatter_plan.BLOCK_BITS  # updates that threads divide before they wait for each other, at most; and
 NAMED = 8  # so few that of as many rows only one is named: then most rows are named once
-LEAST_BLOCK = 5_000.0  # nanoseconds of work that are worth it
+LEAST_BLOCK, LEAST_UPDATES = 5_000.0, 16  # nanoseconds of work, and updates for each thread, that are worth it
+MOST_ROWS = 1 << 28  # that have marks, two bytes each; and many times as many have a number in lists
 SORTED = 1 << 15  # updates of a block that a thread sorts
 # Bytes of an input_x of narrow rows, and of rows of one element, from which it pays to sort; and of both if many threads do.
-FAR, FAR_ALONE, MANY, FAR_FOR_MANY = 1 << 20, 1 << 24, 4, 1 << 18
+FAR, FAR_ALONE, FAR_FOR_MANY, MANY_THREADS = 1 << 20, 1 << 24, 1 << 18, 4
 LEAST = 1 << 12  # updates that are worth a task
 
-__all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel", "offsets"]
+__all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel"]
 
 _Array = np.ndarray[Any, Any]
 kernels: dict[np.dtype[Any], tuple[int, int]] = {}  # the addresses of what looks at indices, and of what divides
@@ -67,7 +69,7 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
     for phase in (CHECK, DIVIDE):
         for cells in _pieces(index.shape, max(1, PIECE // prod(x.shape[1:]))):
             piece, divisors = index[(*cells, ...)], by[(*cells, ...)]
-            piece = piece.astype(piece.dtype.newbyteorder("="), "C", copy=not _is_line(piece))
+            piece = piece.astype(piece.dtype.newbyteorder("="), "C", copy=False)
             if divisors.dtype != native and (phase == DIVIDE or integers):
                 divisors, said = errors.noted(divisors.astype, (native, "C"), {})
                 messages.update(dict.fromkeys(said))
@@ -115,14 +117,6 @@ def _pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int | slice, .
             yield (slice(k, k + limit // rest),)
 
 
-def offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
-    """Offsets in bytes of all elements, in row-major order."""
-    total = np.zeros(1, np.intp)
-    for length, stride in zip(shape, strides, strict=True):
-        total = np.add.outer(total, np.arange(length) * stride).ravel()
-    return total
-
-
 def _address(x: _Array) -> int:
     return int(x.__array_interface__["data"][0])
 
@@ -147,7 +141,7 @@ class _Work:
         self._look, self._divide = kernels[native]
         self._looks_on = native.kind in "iu"  # at the divisors, for a zero
         first: tuple[Any, ...] = (*(0,) * index.ndim, ...)
-        row, divisors = x[:1].reshape(x.shape[1:]), by[first]
+        row, divisors = x[0, ...], by[first]
         addresses, runs, length, steps, table = [_address(x), _address(by)], 1, row.size, [x.itemsize, by.itemsize], np.zeros(2, np.intp)
         if not (row.flags.c_contiguous and divisors.flags.c_contiguous):
             views = np.nditer((row, divisors), ["external_loop"], [["readwrite"], ["readonly"]], order="K").itviews  # sorted, merged
@@ -181,12 +175,14 @@ class _Work:
     def _sharing(self, work: float, workers: int) -> Callable[[], None] | None:
         """How so many threads divide; None where they would not be faster than one."""
         plan = self._plan
+        if plan.rows > MOST_ROWS:
+            return partial(self._by_columns, workers) if self._row_size >= 2 * COLUMNS else None
         if self._row_size < NARROW or self._row_size == self._size:
-            far = FAR_FOR_MANY if workers >= MANY else FAR if self._row_size > self._size else FAR_ALONE
+            far = FAR_FOR_MANY if workers >= MANY_THREADS else FAR if self._row_size > self._size else FAR_ALONE
             pays = plan.rows * abs(plan.x_row) >= far
             return partial(self._by_blocks, min(plan.last, BLOCK, SORTED * workers), workers, sort=True) if pays else None
         block = min(plan.last, BLOCK, plan.rows // NAMED)
-        if block * work / plan.last >= LEAST_BLOCK:
+        if block >= LEAST_UPDATES * workers and block * work / plan.last >= LEAST_BLOCK:
             return partial(self._by_blocks, block, workers, sort=False)
         return partial(self._by_columns, workers) if self._row_size >= 2 * COLUMNS else None
 
@@ -207,13 +203,12 @@ class _Work:
             plan.share = -(-block // plan.parts)
             plan.capacity = plan.share // 2 + 1
         blocks, lists = -(-plan.last // block), (2, max(plan.pieces, 1), plan.parts)
-        states, marks = np.zeros((blocks + 1, 3), np.intp), np.empty((0 if sort else 2, plan.rows), np.uint8)
+        states, marks = np.zeros((blocks + 1) * STATE_SIZE, np.uint8), np.empty((0 if sort else 2, plan.rows), np.uint8)
         entries, lengths = np.empty((*lists, plan.capacity), np.int64), np.empty(lists, np.intp)
         plan.states, plan.marks, plan.lists, plan.lengths = (_address(array) for array in (states, marks, entries, lengths))
         self._share(self._divide, OWN, workers, workers)
-        refused = np.flatnonzero(states[:, 2])
-        if refused.size:  # for one part had too much of that block
-            plan.first = (int(refused[0]) - 1) * block
+        if plan.left:  # from a block on of which one part had too much
+            plan.first = plan.last - plan.left
             self._alone(DIVIDE)
 
     def _alone(self, phase: int) -> None:

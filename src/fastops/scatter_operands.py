@@ -12,7 +12,6 @@ from numpy.lib.array_utils import byte_bounds
 from .engine import errors
 from .engine.iteration import cells_apart
 from .real_ufuncs import is_served
-from .scatter_compiled import offsets
 
 _Array = np.ndarray[Any, Any]
 
@@ -41,6 +40,14 @@ def _overlaps_itself(x: _Array) -> bool:
     if x.nbytes > high - low:
         return True
     return bool((np.diff(np.sort(offsets(x.shape, x.strides))) < x.itemsize).any())  # axes that interlock: rare
+
+
+def offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
+    """Offsets in bytes of all elements, in row-major order."""
+    total = np.zeros(1, np.intp)
+    for length, stride in zip(shape, strides, strict=True):
+        total = np.add.outer(total, np.arange(length) * stride).ravel()
+    return total
 
 
 def share_memory(x: _Array, y: _Array) -> bool:

@@ -39,7 +39,7 @@ def _truncate(cells: _Array, by: _Array) -> int:
 
 
 def _round_each(cells: _Array, by: _Array) -> int:
-    """For bfloat16: see kernels/scatter.py on why single precision and one more rounding are right."""
+    """For bfloat16: see kernels/division.py on why single precision and one more rounding are right."""
     quotient = cells.astype(np.float32) / by.astype(np.float32)
     cells[...] = quotient.astype(cells.dtype)
     result = cells.astype(np.float32)

@@ -2,8 +2,9 @@
 """The native entry of `scatter_div`: its checks for plain small operands, and the call of the kernel, as machine code.
 
 Plain are arrays that do not overlap, input_x and updates of one dtype whose kernel is compiled, with an index or more and an element or
-more in each row; the axes of a row lie as one, and so do those of the indices, in both. What is not plain, and what the kernel finds wrong
-before it writes anything, is for Python. If floating-point flags come up, Python has the last word too: it warns or raises.
+more in each row. In input_x and in updates the axes of a row lie as one, and so do in indices and in updates those of the indices. What is
+not plain, and what the kernel finds wrong before it writes anything, is for Python. If floating-point flags come up, Python has the last
+word too: it warns or raises.
 
 Objects come as addresses, borrowed; what goes back is a new reference, or null with an exception set.
 """

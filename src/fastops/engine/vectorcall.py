@@ -94,7 +94,7 @@ class Gate(ctypes.Structure):
 
 
 class ScatterGate(Gate):
-    """What the entry of `scatter_div` reads beside; `plain` is whom input_x and the flags are for that were raised."""
+    """What the entry of `scatter_div` reads beside; `plain` is called with input_x and the flags that were raised."""
 
     _fields_ = [
         ("index_32", ctypes.py_object),  # the dtypes of indices

@@ -64,7 +64,7 @@ def prefetch(typing: Any, place: Any, offset: Any) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
         kind = ir.FunctionType(ir.VoidType(), [BYTES, INT32, INT32, INT32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(function, [builder.gep(*values[:1], [values[1]]), INT32(0), INT32(3), INT32(1)])  # to read data, soon again
+        builder.call(function, [builder.gep(values[0], [values[1]]), INT32(0), INT32(3), INT32(1)])  # to read data, soon again
         return context.get_dummy_value()
 
     return types.none(types.voidptr, WORD), generate
@@ -116,6 +116,17 @@ def _atomic(operation: str) -> Any:
 
 
 add_atomically, or_atomically, exchange = (_atomic(operation) for operation in ("add", "or", "xchg"))
+
+
+@intrinsic
+def read_atomically(typing: Any, place: Any) -> Any:
+    """The word at an address, and after it what others wrote before they wrote it."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        word = ir.IntType(WORD.bitwidth)
+        return builder.load_atomic(builder.inttoptr(values[0], word.as_pointer()), "acquire", WORD.bitwidth // 8)
+
+    return WORD(WORD), generate
 
 
 @intrinsic

@@ -27,6 +27,7 @@ from .primitives import (
     or_atomically,
     pointer,
     prefetch,
+    read_atomically,
     read_word,
     restore_control,
     restore_flags,
@@ -35,7 +36,7 @@ from .primitives import (
     write_word,
 )
 from .primitives import DIVIDE as BY_ZERO
-from .scatter_indices import BY_32, BY_64, BY_LIST, FAR, read_byte, row_of
+from .scatter_indices import BY_32, BY_64, BY_LIST, DISTANCE, read_byte, row_of
 from .scatter_plan import (
     BLOCK,
     CAPACITY,
@@ -116,9 +117,8 @@ def work(args, dims, steps, data):
             return
     state, control = save_flags(), default_control()
     restore_flags(save_flags() & ~np.uint32(ALL_FLAGS))
-    notes = 0
     if phase == OWN:
-        notes |= together(args[0])
+        notes = together(args[0])
     else:
         first_run, column = 0, 0
         if phase == DIVIDE and runs > 1:
@@ -126,7 +126,7 @@ def work(args, dims, steps, data):
         elif phase == DIVIDE:
             column, length = task * share, min(share, length - task * share)
         source, kind = pointer(indices + first * index_step), BY_32 if narrow else BY_64
-        notes |= divide(plan, source, index_step, kind, last - first, 0, 0, u + first * u_row, first_run, runs, column, length)
+        notes = divide(plan, source, index_step, kind, last - first, 0, 0, u + first * u_row, first_run, runs, column, length)
     flags = save_flags()
     restore_control(control)
     restore_flags(state)
@@ -142,8 +142,8 @@ def work(args, dims, steps, data):
 
 # --- what is compiled for each dtype ------------------------------------------------------------------------------------------------------
 def together(place):
-    """Blocks, one after another. Whoever comes takes the next task: first of those that prepare the following block, then a part of this
-    one. The following block begins when all are done: nobody waits for more than a task that somebody is at."""
+    """Blocks, one after another. Whoever comes takes the next task of a block: the first tasks prepare the following block, the others are
+    the parts of this one. When all are done, the following block begins: nobody waits for more than a task that somebody is at."""
     plan, call, notes = pointer(place), call_memory(), np.uint32(0)
     count, block, parts, pieces = read_word(plan, LAST), read_word(plan, BLOCK), read_word(plan, PARTS), read_word(plan, PIECES)
     prepares, state = max(pieces, 1), read_word(plan, STATES)
@@ -161,7 +161,7 @@ def together(place):
                 call_loop(read_word(plan, LOOK), address(call), 0, 0, 0)
             add_atomically(state + DONE, 1)
             task = add_atomically(state + CLAIMED, 1)
-        while add_atomically(state + DONE, 0) < tasks:
+        while read_atomically(state + DONE) < tasks:
             pass
         state += STATE_SIZE
     return notes
@@ -241,7 +241,7 @@ def divide(plan, source, step, kind, n, marks, part, u, first_run, runs, column,
     x += column * x_step
     u += column * u_step
     notes = np.uint32(0)
-    if length == 1 and runs == 1:
+    if length == 1 and runs == 1 and not marks:
         a, b, ahead = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8)), 64 if is_far else 0
         if kind == BY_LIST:
             return divide_singly(a, x_row, b, u_row, source, step, BY_LIST, n, ahead)
@@ -254,13 +254,13 @@ def divide(plan, source, step, kind, n, marks, part, u, first_run, runs, column,
     ahead = 4 if reach > 256 else 8
     for k in range(n):
         row, number = row_of(source, step, kind, k)
-        if marks and np.intp(read_byte(pointer(marks), row)) != part:
-            continue
         if reach and k + ahead < n:
             later, _ = row_of(source, step, kind, k + ahead)
             near = pointer(x + later * x_row + read_word(offsets, 16 * first_run))
             for line in range(0, reach, 64):
                 prefetch(near, line)
+        if marks and np.intp(read_byte(pointer(marks), row)) != part:
+            continue
         for r in range(first_run, runs):
             a = pointer(x + row * x_row + read_word(offsets, 16 * r))
             b = pointer(u + number * u_row + read_word(offsets, 16 * r + 8))
@@ -286,7 +286,7 @@ def any_zero(place, step, n):
     while first < n:
         last = min(first + 4096 // SIZE, n)
         for line in range(first * SIZE, last * SIZE, 64):
-            prefetch(place, line + FAR)
+            prefetch(place, line + DISTANCE)
         for j in range(first, last):
             zeros = note_zero(read(place, j * SIZE), zeros)
         first = last

@@ -17,6 +17,7 @@ from .scatter_plan import (
     INDEX_STEP,
     INDICES,
     LAST,
+    LEFT,
     LENGTHS,
     LISTS,
     MARKS,
@@ -38,7 +39,7 @@ from .scatter_plan import (
 
 NUMBERS = (1 << BLOCK_BITS) - 1
 MIXER = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: its products spread neighbours evenly
-FAR = 8192  # bytes that a check looks ahead, for the processor does not look far enough
+DISTANCE = 8192  # bytes that a check looks ahead, for the processor does not look far enough
 BY_32, BY_64, BY_LIST = range(3)  # where the numbers of rows come from
 
 inlined = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
@@ -65,8 +66,8 @@ def are_outside(indices, step, narrow, first, last, rows):
     while ahead < last:
         end = min(ahead + AT_ONCE, last)
         place = pointer(indices + ahead * step)
-        for line in range(0, (end - ahead) * step, 64):
-            prefetch(place, line + FAR)
+        for line in range(0, (end - ahead) * step if step <= 64 else 0, 64):
+            prefetch(place, line + DISTANCE)
         if narrow and step == 4:
             for k in range(end - ahead):
                 found_32 = outside_32(read_32(place, k * 4), last_32, found_32)
@@ -125,7 +126,7 @@ def mark(plan, block):
 @inlined
 def sort(plan, block, piece):
     """List the updates of a piece of a block for the parts that own their rows: rows that begin in one cache line are one part's. False if
-    a list is full, as `mark`."""
+    a list is full, as `mark`. There are two parts or more."""
     capacity, parts, pieces, x, x_row = (read_word(plan, CAPACITY), read_word(plan, PARTS), read_word(plan, PIECES), read_word(plan, X),
         read_word(plan, X_ROW))  # fmt: skip
     indices, step, kind = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
@@ -165,6 +166,7 @@ def look(args, dims, steps, data):
         block = task // pieces if pieces else task
         if not (sort(plan, block, task % pieces) if pieces else mark(plan, block)):
             write_word(pointer(read_word(plan, STATES)), (block + 1) * STATE_SIZE + REFUSED, 1)
+            write_word(plan, LEFT, read_word(plan, LAST) - block * read_word(plan, BLOCK))
         return
     if phase == CHECK:
         first += task * share

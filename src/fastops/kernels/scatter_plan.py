@@ -7,7 +7,7 @@ import ctypes
 CHECK, WHOLE, DIVIDE, OWN = range(4)  # phases, of which kernels/scatter.py tells
 OUTSIDE, ZERO = 16, 32  # what is found, beside the floating-point flags: an index, a divisor
 CLAIMED, DONE, REFUSED = 0, 8, 16  # of a block: tasks that were taken, tasks that are done, and whether it cannot be shared
-STATE_SIZE, MOST_PARTS = 24, 128
+STATE_SIZE, MOST_PARTS = 128, 128
 AT_ONCE = 64  # updates between two looks at how full lists are, or ahead
 BLOCK_BITS = 20  # of the number of an update in its block, in an entry of a list; the bits above are its row's
 
@@ -18,6 +18,7 @@ _NAMES = (
     # Updates, parts and, if it is sorted, pieces of a block; of two blocks in turn a byte for each row, and lists of the parts; of all
     # blocks, and what comes before them, their states.
     *("block", "parts", "pieces", "marks", "lists", "lengths", "capacity", "states"),
+    "left",  # updates, from a block on that was refused
 )
 
 
@@ -31,5 +32,5 @@ class Plan(ctypes.Structure):
 
 
 (PHASE, FOUND, LOOK, FIRST, LAST, SHARE, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP, RUNS,
-    LENGTH, OFFSETS, BLOCK, PARTS, PIECES, MARKS, LISTS, LENGTHS, CAPACITY, STATES) = (
+    LENGTH, OFFSETS, BLOCK, PARTS, PIECES, MARKS, LISTS, LENGTHS, CAPACITY, STATES, LEFT) = (
     getattr(Plan, name).offset for name in _NAMES)  # fmt: skip
