@@ -248,3 +248,33 @@ print(*codes, len(wrong), right())
 """
     )
     assert run(code)[-8:] == ["0"] * 7 + ["True"]  # before it TBB may say that it could not pause
+
+
+# --- which way --------------------------------------------------------------------------------------------------------------------------
+SHARES = {  # of input_x and updates, by two threads and by eight: how they share the work
+    (10_000, 128): (2_000, "blocks", "blocks"),
+    (10, 20_000): (50, "columns", "columns"),
+    (4, 1_000_000): (1, "columns", "columns"),
+    (400_000, 3): (5_000, "sorted", "sorted"),
+    (5_000_000,): (5_000, "sorted", "sorted"),
+    (500_000,): (5_000, "alone", "sorted"),
+    (1_000,): (5_000, "alone", "alone"),
+    (50, 128): (500, "alone", "alone"),
+}
+
+
+@pytest.mark.parametrize("shape", SHARES, ids=str)
+def test_who_shares_what(shape, monkeypatch):
+    work, taken = scatter_compiled._Work, []
+    blocks, columns, alone = work._by_blocks, work._by_columns, work._alone
+    monkeypatch.setattr(work, "_by_blocks", lambda *a, sort: taken.append("sorted" if sort else "blocks") or blocks(*a, sort=sort))
+    monkeypatch.setattr(work, "_by_columns", lambda *a: taken.append("columns") or columns(*a))
+    monkeypatch.setattr(work, "_alone", lambda *a: taken.append("alone") or alone(*a))
+    count, *wanted = SHARES[shape]
+    x, indices = np.ones(shape, np.float32), np.random.default_rng(8).integers(0, shape[0], count)
+    for workers, want in zip((2, 8), wanted, strict=True):
+        taken.clear()
+        with by(shared(workers)) as call:
+            call(x, indices, np.full((count, *shape[1:]), 2, np.float32))
+        assert taken == [want]
+    assert np.array_equal(x.reshape(shape[0], -1)[:, -1], 0.25 ** np.bincount(indices, minlength=shape[0]).astype(np.float32))
