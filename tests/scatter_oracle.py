@@ -68,7 +68,7 @@ def shared(workers: int, **settings: Any) -> Settings:
 
 def in_blocks(workers: int, **settings: Any) -> Settings:
     """By parts of blocks; rows of one element are sorted."""
-    return shared(workers, **ANY_INPUT, NARROW=0, NAMED=1, LEAST_BLOCK=0, **settings)
+    return shared(workers, **ANY_INPUT, NARROW=0, NAMED=1, LEAST_BLOCK=0, LEAST_UPDATES=0, **settings)
 
 
 def by_sorting(workers: int, **settings: Any) -> Settings:

@@ -238,7 +238,7 @@ def test_the_object():
 def test_without_an_entry_python_serves_every_call(make, monkeypatch):
     monkeypatch.setattr(vectorcall.headers, "functions", lambda: None)
     divide = make()
-    divide.admit(DTYPES["float32"])
+    divide.admit()
     assert divide._gate is None
     x = numbers(6)
     assert "__call__" in functions_run(lambda: divide(x, rows(3), numbers(1)))

@@ -188,13 +188,16 @@ from fastops import scatter_compiled
 from fastops.engine import driving, threads
 rng = np.random.default_rng(0)
 jobs = []
-for dtype, shape, count in (("f4", (50_000,), 200_000), ("i4", (5_000, 4), 60_000), ("f8", (200, 500), 1_000), ("f4", (300,), 100_000)):
+shapes = ("f4", (50_000,), 200_000), ("i4", (5_000, 4), 60_000), ("f8", (200, 500), 1_000), ("f4", (4, 9_000), 90), ("f4", (300,), 100_000)
+for dtype, shape, count in shapes:
     x = rng.integers(1, 100, shape).astype(dtype)
     indices = rng.integers(0, shape[0], count) if shape != (300,) else np.full(count, 7)
     jobs.append((x, indices, rng.integers(1, 3, (count, *shape[1:])).astype(dtype)))
 shared, share = [], driving.share
 driving.share = lambda *args: shared.append(1) or share(*args)
 limit, threads.WORTHWHILE = threads.limit, 1e-9  # whatever the layer costs here
+scatter_compiled.FAR = scatter_compiled.FAR_ALONE = scatter_compiled.FAR_FOR_MANY = 0
+scatter_compiled.LEAST_UPDATES = 1
 def results(workers):
     threads.limit = lambda: workers
     return [fastops.scatter_div(x.copy(), indices, u).tobytes() for x, indices, u in jobs]

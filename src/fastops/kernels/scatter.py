@@ -243,13 +243,9 @@ def divide(plan, source, step, kind, n, marks, part, u, first_run, runs, column,
     notes = np.uint32(0)
     if length == 1 and runs == 1 and not marks:
         a, b, ahead = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8)), 64 if is_far else 0
-        if kind == BY_LIST:
-            return divide_singly(a, x_row, b, u_row, source, step, BY_LIST, n, ahead)
-        if kind == BY_32:
-            return divide_singly(a, x_row, b, u_row, source, step, BY_32, n, ahead)
-        if x_row == SIZE and u_row == SIZE and step == 8:
+        if kind == BY_64 and x_row == SIZE and u_row == SIZE and step == 8:
             return divide_singly(a, SIZE, b, SIZE, source, 8, BY_64, n, ahead)
-        return divide_singly(a, x_row, b, u_row, source, step, BY_64, n, ahead)
+        return divide_singly(a, x_row, b, u_row, source, step, kind, n, ahead)
     reach = min(length * SIZE, 1024) if is_far and x_step == SIZE else 0
     ahead = 4 if reach > 256 else 8
     for k in range(n):

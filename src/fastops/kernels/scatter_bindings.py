@@ -15,7 +15,7 @@ from .division import Division, of_dtype
 from .elementwise import Elementwise
 from .lanes import INT32, Lane, Processor, operation, where
 from .primitives import reader, writer
-from .scatter_indices import inlined
+from .scatter_indices import called, inlined
 
 
 def note_zero(y: Lane, found: Lane) -> Lane:
@@ -45,8 +45,10 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
         "by_scalar": in_place(way, 1, by_scalar=True),
         "note_zero": operation(note_zero, kind, kind, kind) if integer else None,
     }
-    for part in (scatter.divide_singly, scatter.divide, scatter.divide_part, scatter.together, *([scatter.any_zero] if integer else [])):
-        names[part.__name__] = inlined(FunctionType(part.__code__, {**part.__globals__, **names}))
+    parts = (scatter.divide_singly, *([scatter.any_zero] if integer else []), scatter.divide, scatter.divide_part, scatter.together)
+    for part in parts:
+        compile = inlined if part is scatter.divide_singly else called  # it is compiled anew for each of its constants
+        names[part.__name__] = compile(FunctionType(part.__code__, {**part.__globals__, **names}))
     return names
 
 

@@ -42,6 +42,7 @@ MIXER = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: its
 DISTANCE = 8192  # bytes that a check looks ahead, for the processor does not look far enough
 BY_32, BY_64, BY_LIST = range(3)  # where the numbers of rows come from
 
+called = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 inlined = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 read_32, read_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
 ends_memory = scratch(8 * MOST_PARTS)
