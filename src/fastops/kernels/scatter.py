@@ -201,6 +201,8 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
             (row_2, c), (row_3, d) = row_of(source, step, kind, k + 2), row_of(source, step, kind, k + 3)
             same = (row_0 == row_1) | (row_0 == row_2) | (row_0 == row_3) | (row_1 == row_2) | (row_1 == row_3) | (row_2 == row_3)
             if not same:
+                prefetch(source, k * step + DISTANCE)
+                prefetch(u, k * u_row + DISTANCE)
                 if k < far:
                     for j in range(4):
                         row, _ = row_of(source, step, kind, k + ahead + j)
