@@ -249,7 +249,7 @@ def divide(plan, source, step, kind, n, marks, part, u, first_run, runs, column,
             return divide_singly(a, SIZE, b, SIZE, source, 8, BY_64, n, ahead)
         return divide_singly(a, x_row, b, u_row, source, step, kind, n, ahead)
     reach = min(length * SIZE, 1024) if is_far and x_step == SIZE else 0
-    ahead = 4 if reach > 256 else 8
+    ahead, stream = 4 if reach > 256 else 8, length * SIZE if u_step == SIZE and runs == 1 else 0
     for k in range(n):
         row, number = row_of(source, step, kind, k)
         if reach and k + ahead < n:
@@ -259,6 +259,8 @@ def divide(plan, source, step, kind, n, marks, part, u, first_run, runs, column,
                 prefetch(near, line)
         if marks and np.intp(read_byte(pointer(marks), row)) != part:
             continue
+        for line in range(0, stream, 64):
+            prefetch(pointer(u + number * u_row), line + DISTANCE)
         for r in range(first_run, runs):
             a = pointer(x + row * x_row + read_word(offsets, 16 * r))
             b = pointer(u + number * u_row + read_word(offsets, 16 * r + 8))
