@@ -168,6 +168,8 @@ class ScatterDiv:
             if not known and threads.start_is_known():
                 self._limit()
 
+    __call__.__qualname__ = "scatter_div"  # as Python's errors about missing arguments name it
+
     def __repr__(self) -> str:
         return "<fastops function 'scatter_div'>"
 
