@@ -327,7 +327,7 @@ def test_warmup_without_the_chosen_layer_makes_the_loops():
     """
     copies = [f"copy_{size}" for size in (1, 2, 4, 8)]
     loops = [f"{operation}_float64" for operation in ("fmod", "remainder", "scatter_div")]
-    made = sorted([*copies, "drive_serially", ENTRY, SCATTER_ENTRY, *loops, "scatter_div_look"])
+    made = sorted([*copies, "drive_serially", ENTRY, SCATTER_ENTRY, *loops, "scatter_div"])
     assert run(dedent(code), NUMBA_THREADING_LAYER="bogus") == made
 
 

@@ -181,10 +181,10 @@ class ScatterDiv:
         if self._gate is None:
             self._gate = vectorcall.open_scatter_gate(self, _report, LARGE)
         if self._gate is not None:
-            for known, (look, kernel) in list(scatter_compiled.kernels.items()):  # all: another thread may have opened a gate before
-                self._gate.look = look
+            for known, (work, divide) in list(scatter_compiled.kernels.items()):  # all: another thread may have opened a gate before
+                self._gate.work = work
                 for twin in twins(known):
-                    vectorcall.serve(self._gate, twin, kernel, ())
+                    vectorcall.serve(self._gate, twin, divide, ())
             self._limit()
 
     def _limit(self) -> None:

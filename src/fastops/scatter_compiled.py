@@ -42,18 +42,18 @@ LEAST = 1 << 12  # updates that are worth a task
 __all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel"]
 
 _Array = np.ndarray[Any, Any]
-kernels: dict[np.dtype[Any], tuple[int, int]] = {}  # the addresses of what looks at indices, and of what divides
+kernels: dict[np.dtype[Any], tuple[int, int]] = {}  # the addresses of what does the work, and of what it calls to divide
 
 
 def make_kernel(dtype: np.dtype[Any]) -> None:
     """Compile the kernel of a dtype; otherwise `compiler.Unavailable`."""
     compiler.numba()
     with compiler.compiling():
-        from .kernels import lanes, scatter, scatter_bindings, scatter_indices
+        from .kernels import lanes, scatter, scatter_bindings, scatter_division
 
-        look = compiler.inner_loop(scatter_indices.look, {}, "scatter_div_look").address
+        work = compiler.inner_loop(scatter.work, {}, "scatter_div").address
         names = scatter_bindings.names(dtype.name, lanes.Processor(**compiler.features()))
-        kernels[dtype] = look, compiler.inner_loop(scatter.work, names, f"scatter_div_{dtype.name}").address
+        kernels[dtype] = work, compiler.inner_loop(scatter_division.divide, names, f"scatter_div_{dtype.name}").address
 
 
 def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
@@ -138,8 +138,7 @@ class _Work:
 
     def __init__(self, x: _Array, index: _Array, by: _Array):
         native = x.dtype.newbyteorder("=")
-        self._look, self._divide = kernels[native]
-        self._looks_on = native.kind in "iu"  # at the divisors, for a zero
+        self._work, divide = kernels[native]
         first: tuple[Any, ...] = (*(0,) * index.ndim, ...)
         row, divisors = x[0, ...], by[first]
         addresses, runs, length, steps, table = [_address(x), _address(by)], 1, row.size, [x.itemsize, by.itemsize], np.zeros(2, np.intp)
@@ -150,7 +149,8 @@ class _Work:
             runs = len(table)
         self._operands = x, index, by, table  # kept alive, for only their addresses go on
         self._plan = scatter_plan.Plan(
-            look=self._look, last=index.size, indices=_address(index), index_step=_step(index, index.ndim), narrow=index.itemsize == 4,
+            divide=divide, integer=native.kind in "iu", last=index.size,
+            indices=_address(index), index_step=_step(index, index.ndim), narrow=index.itemsize == 4,
             x=addresses[0], rows=len(x), x_row=x.strides[0], x_step=steps[0],
             updates=addresses[1], update_row=_step(by, index.ndim), update_step=steps[1], runs=runs, length=length, offsets=_address(table),
         )  # fmt: skip
@@ -167,7 +167,7 @@ class _Work:
             return int(plan.found)
         if CHECK in phases:
             plan.share = max(LEAST, -(-plan.last // (4 * workers)))
-            self._share(self._divide if self._looks_on else self._look, CHECK, -(-plan.last // plan.share), workers)
+            self._share(CHECK, -(-plan.last // plan.share), workers)
         if share is not None and not plan.found:
             share()
         return int(plan.found)
@@ -190,7 +190,7 @@ class _Work:
         plan, parts = self._plan, min(workers, self._row_size // COLUMNS)
         whole, line = (plan.runs, 1) if plan.runs > 1 else (plan.length, max(1, 64 // abs(plan.x_step)))
         plan.share = -(-whole // parts // line) * line
-        self._share(self._divide, DIVIDE, -(-whole // plan.share), workers)
+        self._share(DIVIDE, -(-whole // plan.share), workers)
 
     def _by_blocks(self, block: int, workers: int, sort: bool) -> None:
         plan = self._plan
@@ -206,7 +206,7 @@ class _Work:
         states, marks = np.zeros((blocks + 1) * STATE_SIZE, np.uint8), np.empty((0 if sort else 2, plan.rows), np.uint8)
         entries, lengths = np.empty((*lists, plan.capacity), np.int64), np.empty(lists, np.intp)
         plan.states, plan.marks, plan.lists, plan.lengths = (_address(array) for array in (states, marks, entries, lengths))
-        self._share(self._divide, OWN, workers, workers)
+        self._share(OWN, workers, workers)
         if plan.left:  # from a block on of which one part had too much
             plan.first = plan.last - plan.left
             self._alone(DIVIDE)
@@ -215,11 +215,11 @@ class _Work:
         """What is left of a phase, on this thread."""
         self._plan.phase, self._plan.share = phase, max(self._plan.last, self._plan.runs, self._plan.length)
         arguments = (ctypes.c_ssize_t * 2)(ctypes.addressof(self._plan), 0)
-        _Loop(self._divide)(ctypes.addressof(arguments), 0, 0, 0)
+        _Loop(self._work)(ctypes.addressof(arguments), 0, 0, 0)
 
-    def _share(self, function: int, phase: int, tasks: int, workers: int) -> None:
+    def _share(self, phase: int, tasks: int, workers: int) -> None:
         self._plan.phase = phase
-        driving.share(function, ctypes.addressof(self._plan), tasks, workers)
+        driving.share(self._work, ctypes.addressof(self._plan), tasks, workers)
 
 
 _Loop: Callable[[int], Callable[..., None]] = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * 4)  # which releases the GIL

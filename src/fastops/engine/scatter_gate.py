@@ -13,12 +13,13 @@ import ctypes
 
 from ..kernels.primitives import WORD, address, call_loop, read_word, scratch, write_word
 from ..kernels.scatter_plan import (
+    DIVISION,
     FOUND,
     INDEX_STEP,
     INDICES,
+    INTEGER,
     LAST,
     LENGTH,
-    LOOK,
     NARROW,
     OFFSETS,
     OUTSIDE,
@@ -67,9 +68,9 @@ from .vectorcall import BUILT_IN, ScatterGate
 
 SIGNATURE = WORD(WORD, WORD, WORD, WORD)
 ROOM = 0  # where in the object its room begins: given when this is compiled
-NOT_FOR_HERE = -1
+NOT_FOR_HERE, LAST_INTEGER = -1, 10  # NPY_ULONGLONG
 NUMBERS = ScatterGate.numbers.offset
-index_32, index_64, look_of = (field(ScatterGate, name) for name in ("index_32", "index_64", "look"))
+index_32, index_64, work_of = (field(ScatterGate, name) for name in ("index_32", "index_64", "work"))
 plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(16), scratch(16)
 WORDS = ctypes.sizeof(Plan)
 
@@ -153,7 +154,8 @@ def divide(gate, x, indices, updates):
     write_word(table, 0, 0)
     write_word(table, 8, 0)
     write_word(plan, PHASE, WHOLE)
-    write_word(plan, LOOK, look_of(gate))
+    write_word(plan, DIVISION, loop_of(served))
+    write_word(plan, INTEGER, 1 <= number <= LAST_INTEGER)
     write_word(plan, LAST, count)
     write_word(plan, INDICES, numbers)
     write_word(plan, INDEX_STEP, index_step)
@@ -171,7 +173,7 @@ def divide(gate, x, indices, updates):
     write_word(call, 0, address(plan))
     write_word(call, 8, 0)
     thread = 0 if elements < small_limit(gate) else release_gil(gate)
-    call_loop(loop_of(served), address(call), 0, 0, 0)
+    call_loop(work_of(gate), address(call), 0, 0, 0)
     if thread != 0:
         take_gil(gate, thread)
     found = read_word(plan, FOUND)

@@ -99,7 +99,7 @@ class ScatterGate(Gate):
     _fields_ = [
         ("index_32", ctypes.py_object),  # the dtypes of indices
         ("index_64", ctypes.py_object),
-        ("look", ctypes.c_void_p),  # the function that looks at them
+        ("work", ctypes.c_void_p),  # the function that does the work
         ("numbers", ctypes.py_object * 16),  # all that flags can be
     ]
 

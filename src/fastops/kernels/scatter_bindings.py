@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What the templates of scatter.py are given for one dtype: typed memory, and the formulas for elements, fours and runs of them."""
+"""What the template of scatter_division.py are given for one dtype: typed memory, and the formulas for elements, fours and runs of them."""
 
 from functools import reduce
 from types import FunctionType
@@ -10,20 +10,25 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from . import scatter
+from . import scatter_division
 from .division import Division, of_dtype
 from .elementwise import Elementwise
 from .lanes import INT32, Lane, Processor, operation, where
 from .primitives import reader, writer
-from .scatter_indices import called, inlined
+from .scatter_indices import inlined
 
 
 def note_zero(y: Lane, found: Lane) -> Lane:
     return found | where(y == 0, y.constant(1), 0)
 
 
+def no_zero(y: Lane, found: Lane) -> Lane:
+    """Floats are not asked."""
+    return found
+
+
 def names(dtype: str, processor: Processor) -> dict[str, Any]:
-    """The names in `work` for one dtype."""
+    """The names in `scatter_division.divide` for one dtype."""
     way = of_dtype(dtype, processor)
     integer = "int" in dtype
     kind = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
@@ -31,7 +36,6 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
         kind = getattr(types, f"u{dtype.lstrip('u')}")
     size = kind.bitwidth // 8
     names = {
-        "INTEGER": integer,
         "SIZE": size,
         "LONG": 256 // size,  # elements from which two vectors at a time are worth their longer rest
         "NOTHING": np.dtype(kind.name).type(0),
@@ -43,12 +47,10 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
         "by_array": in_place(way, 2),
         "by_short_array": in_place(way, 1),
         "by_scalar": in_place(way, 1, by_scalar=True),
-        "note_zero": operation(note_zero, kind, kind, kind) if integer else None,
+        "note_zero": operation(note_zero if integer else no_zero, kind, kind, kind),
     }
-    parts = (scatter.divide_singly, *([scatter.any_zero] if integer else []), scatter.divide, scatter.divide_part, scatter.together)
-    for part in parts:
-        compile = inlined if part is scatter.divide_singly else called  # it is compiled anew for each of its constants
-        names[part.__name__] = compile(FunctionType(part.__code__, {**part.__globals__, **names}))
+    for part in (scatter_division.divide_singly, scatter_division.any_zero, scatter_division.divide_rows):
+        names[part.__name__] = inlined(FunctionType(part.__code__, {**part.__globals__, **names}))
     return names
 
 

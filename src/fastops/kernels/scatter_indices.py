@@ -5,15 +5,12 @@ import numpy as np
 from numba import njit, types
 
 from .lanes import Lane, operation
-from .primitives import or_atomically, pointer, prefetch, read_word, reader, scratch, write_word, writer
+from .primitives import pointer, prefetch, read_word, reader, scratch, write_word, writer
 from .scatter_plan import (
     AT_ONCE,
     BLOCK,
     BLOCK_BITS,
     CAPACITY,
-    CHECK,
-    FIRST,
-    FOUND,
     INDEX_STEP,
     INDICES,
     LAST,
@@ -23,16 +20,13 @@ from .scatter_plan import (
     MARKS,
     MOST_PARTS,
     NARROW,
-    OUTSIDE,
     PARTS,
-    PHASE,
     PIECES,
     REFUSED,
     ROWS,
     SHARE,
     STATE_SIZE,
     STATES,
-    WHOLE,
     X_ROW,
     X,
 )
@@ -40,9 +34,8 @@ from .scatter_plan import (
 NUMBERS = (1 << BLOCK_BITS) - 1
 MIXER = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: its products spread neighbours evenly
 DISTANCE = 8192  # bytes that a check looks ahead, for the processor does not look far enough
-BY_32, BY_64, BY_LIST = range(3)  # where the numbers of rows come from
+BY_32, BY_64, BY_LIST, FOR_ZEROS = range(4)  # where the numbers of rows come from; and no rows at all
 
-called = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 inlined = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 read_32, read_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
 ends_memory = scratch(8 * MOST_PARTS)
@@ -157,20 +150,11 @@ def sort(plan, block, piece):
     return True
 
 
-def look(args, dims, steps, data):
-    """What needs to see no more than the indices: a task of CHECK or WHOLE; or else of the tasks that prepare blocks, in the blocks' order,
-    the one of that number. It is compiled once for all dtypes."""
-    plan, task = pointer(args[0]), args[1]
-    phase, share, first, last = read_word(plan, PHASE), read_word(plan, SHARE), read_word(plan, FIRST), read_word(plan, LAST)
-    if phase > WHOLE:
-        pieces = read_word(plan, PIECES)
-        block = task // pieces if pieces else task
-        if not (sort(plan, block, task % pieces) if pieces else mark(plan, block)):
-            write_word(pointer(read_word(plan, STATES)), (block + 1) * STATE_SIZE + REFUSED, 1)
-            write_word(plan, LEFT, read_word(plan, LAST) - block * read_word(plan, BLOCK))
-        return
-    if phase == CHECK:
-        first += task * share
-        last = min(first + share, last)
-    if are_outside(read_word(plan, INDICES), read_word(plan, INDEX_STEP), read_word(plan, NARROW), first, last, read_word(plan, ROWS)):
-        or_atomically(args[0] + FOUND, OUTSIDE)
+@inlined
+def prepare(plan, task):
+    """Of the tasks that prepare blocks, in the blocks' order, the one of that number."""
+    pieces = read_word(plan, PIECES)
+    block = task // pieces if pieces else task
+    if not (sort(plan, block, task % pieces) if pieces else mark(plan, block)):
+        write_word(pointer(read_word(plan, STATES)), (block + 1) * STATE_SIZE + REFUSED, 1)
+        write_word(plan, LEFT, read_word(plan, LAST) - block * read_word(plan, BLOCK))

@@ -12,7 +12,8 @@ AT_ONCE = 64  # updates between two looks at how full lists are, or ahead
 BLOCK_BITS = 20  # of the number of an update in its block, in an entry of a list; the bits above are its row's
 
 _NAMES = (
-    *("phase", "found", "look", "first", "last", "share"),  # share: updates, columns or runs of a task
+    *("phase", "found", "first", "last", "share"),  # share: updates, columns or runs of a task
+    *("divide", "integer"),  # the function of the dtype, by address; whether that is an integer's
     *("indices", "index_step", "narrow"),  # narrow: of 32 bits
     *("x", "rows", "x_row", "x_step", "updates", "update_row", "update_step", "runs", "length", "offsets"),
     # Updates, parts and, if it is sorted, pieces of a block; of two blocks in turn a byte for each row, and lists of the parts; of all
@@ -31,6 +32,11 @@ class Plan(ctypes.Structure):
     _fields_ = [(name, ctypes.c_ssize_t) for name in _NAMES]
 
 
-(PHASE, FOUND, LOOK, FIRST, LAST, SHARE, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP, RUNS,
-    LENGTH, OFFSETS, BLOCK, PARTS, PIECES, MARKS, LISTS, LENGTHS, CAPACITY, STATES, LEFT) = (
+(PHASE, FOUND, FIRST, LAST, SHARE, DIVISION, INTEGER, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP,
+    RUNS, LENGTH, OFFSETS, BLOCK, PARTS, PIECES, MARKS, LISTS, LENGTHS, CAPACITY, STATES, LEFT) = (
     getattr(Plan, name).offset for name in _NAMES)  # fmt: skip
+
+# What the function of a dtype is given in place of addresses of operands: a plan; where the numbers of rows come from, by which steps and
+# in which form, and how many; marks, if there are any, and the part whose rows are meant; where the updates begin; from which run to which,
+# from which column on, and how many columns. Last comes what it notes.
+CALL = range(13)
