@@ -27,7 +27,7 @@ class Unavailable(Exception):
 
 
 class Compiled(NamedTuple):
-    """A compiled function: what Numba made, its entry point for C if it has one, and where it came from."""
+    """A compiled function: what Numba made, its entry point for C, and where it came from."""
 
     function: Any
     address: int
@@ -210,8 +210,7 @@ def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
             if _is_foreign(error):
                 raise
             function = compile(False)
-        hits = function.cache_hits if hasattr(function, "cache_hits") else sum(function.stats.cache_hits.values())
-        _made[name] = Compiled(function, getattr(function, "address", 0), name, hits > 0)
+        _made[name] = Compiled(function, function.address, name, function.cache_hits > 0)
     return _made[name]
 
 
@@ -227,9 +226,3 @@ def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str
     module = numba()
     words = module.types.CPointer(module.types.intp)
     return c_function(template, names, name, module.types.void(words, words, words, module.types.voidptr))
-
-
-def function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any) -> Compiled:
-    """`template` as a function to call from Python, compiled for just that signature. It releases the GIL."""
-    module, body = numba(), _specialise(template, names, name)
-    return _make(name, lambda cache: module.njit(signature, cache=cache, nogil=True, error_model="numpy")(body))
