@@ -45,8 +45,13 @@ def limit(dtype):
     return scatter_div._gate.served[np.dtype(dtype).num].large
 
 
-def long(elements):
-    return numbers(9), np.zeros(elements, np.int64), np.ones(elements, np.float32)
+def long(elements, x=None):
+    return numbers(9) if x is None else x, np.zeros(elements, np.int64), np.ones(elements, np.float32)
+
+
+def far(fewer=0):
+    """An input_x of rows of one element from which threads may pay, less so many rows."""
+    return np.ones(scatter_div._gate.far // 4 - fewer, np.float32)
 
 
 def neighbours(x):
@@ -81,10 +86,14 @@ AT_ONCE = {
     "one row of columns": lambda: (numbers(1, 8)[:, ::2], rows(0, 0), numbers(2, 4)),
     "every second index of rank 2": lambda: (numbers(6), np.arange(12).reshape(3, 4)[:, ::2] % 6, numbers(6).reshape(3, 2)),
     "one update of a strided row": lambda: (numbers(6, 4), rows(3), np.asfortranarray(numbers(3, 4))[1:2]),
-    "as large as can be": lambda: long(limit("f4") - 1),
+    "as many updates as can be": lambda: long(limit("f4") - 1, far()),
+    "many updates of a near input_x": lambda: long(limit("f4"), far(1)),
+    "far, but one row": lambda: long(limit("f4"), np.lib.stride_tricks.as_strided(numbers(9), (1,), (1 << 40,))),
 }
 BY_PYTHON = {
-    "too large": lambda: long(limit("f4")),
+    "many updates of a far input_x": lambda: long(limit("f4"), far()),
+    "many updates of a far input_x, backwards": lambda: long(limit("f4"), far()[::-1]),
+    "many elements of rows": lambda: (numbers(9, limit("f4")), rows(3), numbers(1, limit("f4"))),
     "list of indices": lambda: (numbers(6), [3, 0], numbers(2)),
     "list of updates": lambda: (numbers(6), rows(3, 0), [2, 3]),
     "list": lambda: ([1.0, 2.0], rows(0), numbers(1)),

@@ -121,6 +121,11 @@ def _address(x: _Array) -> int:
     return int(x.__array_interface__["data"][0])
 
 
+def far(workers: int, alone: bool) -> int:
+    """Bytes of an input_x of narrow rows, or of rows of one element, from which sorting for so many threads pays."""
+    return FAR_FOR_MANY if workers >= MANY_THREADS else FAR_ALONE if alone else FAR
+
+
 def _workers(work: float) -> int:
     """Threads for so many nanoseconds of work."""
     try:
@@ -178,8 +183,7 @@ class _Work:
         if plan.rows > MOST_ROWS:
             return partial(self._by_columns, workers) if self._row_size >= 2 * COLUMNS else None
         if self._row_size < NARROW or self._row_size == self._size:
-            far = FAR_FOR_MANY if workers >= MANY_THREADS else FAR if self._row_size > self._size else FAR_ALONE
-            pays = plan.rows * abs(plan.x_row) >= far
+            pays = plan.rows * abs(plan.x_row) >= far(workers, self._row_size == self._size)
             return partial(self._by_blocks, min(plan.last, BLOCK, SORTED * workers), workers, sort=True) if pays else None
         block = min(plan.last, BLOCK, plan.rows // NAMED)
         if block >= LEAST_UPDATES * workers and block * work / plan.last >= LEAST_BLOCK:

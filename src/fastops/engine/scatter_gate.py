@@ -70,7 +70,7 @@ SIGNATURE = WORD(WORD, WORD, WORD, WORD)
 ROOM = 0  # where in the object its room begins: given when this is compiled
 NOT_FOR_HERE, LAST_INTEGER = -1, 10  # NPY_ULONGLONG
 NUMBERS = ScatterGate.numbers.offset
-index_32, index_64, work_of = (field(ScatterGate, name) for name in ("index_32", "index_64", "work"))
+index_32, index_64, work_of, far = (field(ScatterGate, name) for name in ("index_32", "index_64", "work", "far"))
 plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(16), scratch(16)
 WORDS = ctypes.sizeof(Plan)
 
@@ -129,9 +129,9 @@ def divide(gate, x, indices, updates):
         return NOT_FOR_HERE
     rows, length, count = word_at(shape_of(x)), product(gate, row, rank - 1), product(gate, shape_of(indices), more)
     elements = count * length
-    if elements == 0 or rows == 0 or elements >= limit_of(served):
-        return NOT_FOR_HERE
     x_row = word_at(strides_of(x)) if rows > 1 else length * size
+    if elements == 0 or rows == 0 or (elements >= limit_of(served) and (length > 1 or rows * abs(x_row) >= far(gate))):
+        return NOT_FOR_HERE
     x_step, update_step = step_of(row, strides_of(x) + 8, rank - 1, size), step_of(row, strides_of(updates) + 8 * more, rank - 1, size)
     index_step, update_row = step_of(shape_of(indices), strides_of(indices), more, index_size), length * size
     if count > 1:

@@ -100,6 +100,7 @@ class ScatterGate(Gate):
         ("index_32", ctypes.py_object),  # the dtypes of indices
         ("index_64", ctypes.py_object),
         ("work", ctypes.c_void_p),  # the function that does the work
+        ("far", ctypes.c_ssize_t),  # bytes of an input_x of rows of one element from which threads may pay
         ("numbers", ctypes.py_object * 16),  # all that flags can be
     ]
 

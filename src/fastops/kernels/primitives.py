@@ -57,17 +57,20 @@ def writer(kind: types.Type, aligned: bool = True) -> Any:
 read_word, write_word = reader(WORD), writer(WORD)
 
 
-@intrinsic
-def prefetch(typing: Any, place: Any, offset: Any) -> Any:
-    """Have the cache line there brought nearer, if there is any memory."""
+def _prefetcher(to_write: int) -> Any:
+    """An intrinsic (pointer, offset in bytes) that has the cache line there brought nearer, if there is any memory; to write, also taken away
+    from other cores."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
         kind = ir.FunctionType(ir.VoidType(), [BYTES, INT32, INT32, INT32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(function, [builder.gep(values[0], [values[1]]), INT32(0), INT32(3), INT32(1)])  # to read data, soon again
+        builder.call(function, [builder.gep(values[0], [values[1]]), INT32(to_write), INT32(3), INT32(1)])  # data, soon again
         return context.get_dummy_value()
 
-    return types.none(types.voidptr, WORD), generate
+    return intrinsic(lambda typing, place, offset: (types.none(types.voidptr, WORD), generate))
+
+
+prefetch, prefetch_to_write = _prefetcher(0), _prefetcher(1)
 
 
 def transposer(bits: int, side: int) -> Any:

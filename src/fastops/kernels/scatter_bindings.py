@@ -49,7 +49,7 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
         "by_scalar": in_place(way, 1, by_scalar=True),
         "note_zero": operation(note_zero if integer else no_zero, kind, kind, kind),
     }
-    for part in (scatter_division.divide_singly, scatter_division.any_zero, scatter_division.divide_rows):
+    for part in (scatter_division.divide_one, scatter_division.divide_singly, scatter_division.any_zero, scatter_division.divide_rows):
         names[part.__name__] = inlined(FunctionType(part.__code__, {**part.__globals__, **names}))
     return names
 

@@ -6,11 +6,12 @@ The names that stand nowhere in this file (SIZE, divide_four …) are given when
 
 import numpy as np
 
-from .primitives import pointer, prefetch, read_word
+from .primitives import pointer, prefetch, prefetch_to_write, read_word
 from .scatter_indices import BY_64, DISTANCE, FOR_ZEROS, read_byte, row_of
 from .scatter_plan import OFFSETS, ROWS, UPDATE_ROW, UPDATE_STEP, X_ROW, X_STEP, X
 
-CACHE = 1 << 18  # bytes of an input_x that is near anyway
+CACHE, FAR = 1 << 18, 1 << 21  # bytes of an input_x that is near anyway, and of one that is far
+AHEAD = 64  # updates of rows of one element
 ONE_BY_ONE, MOST_ONE_BY_ONE = 32, 1024  # updates after one that names the row of its neighbour; and twice as many if it happens again
 
 
@@ -29,16 +30,16 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
     """See `divide`."""
     x, x_row, x_step = read_word(plan, X), read_word(plan, X_ROW), read_word(plan, X_STEP)
     u_row, u_step, offsets = read_word(plan, UPDATE_ROW), read_word(plan, UPDATE_STEP), pointer(read_word(plan, OFFSETS))
-    is_far = read_word(plan, ROWS) * abs(x_row) > CACHE
+    size = read_word(plan, ROWS) * abs(x_row)
     x += column * x_step
     u += column * u_step
     notes = np.uint32(0)
     if length == 1 and runs == 1 and not marks:
-        a, b, ahead = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8)), 64 if is_far else 0
+        a, b = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8))
         if kind == BY_64 and x_row == SIZE and u_row == SIZE and step == 8:
-            return divide_singly(a, SIZE, b, SIZE, source, 8, BY_64, n, ahead)
-        return divide_singly(a, x_row, b, u_row, source, step, kind, n, ahead)
-    reach = min(length * SIZE, 1024) if is_far and x_step == SIZE else 0
+            return divide_singly(a, SIZE, b, SIZE, source, 8, BY_64, n, size)
+        return divide_singly(a, x_row, b, u_row, source, step, kind, n, size)
+    reach = min(length * SIZE, 1024) if size > CACHE and x_step == SIZE else 0
     ahead, stream = 4 if reach > 256 else 8, length * SIZE if u_step == SIZE and runs == 1 else 0
     for k in range(n):
         row, number = row_of(source, step, kind, k)
@@ -46,7 +47,7 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
             later, _ = row_of(source, step, kind, k + ahead)
             near = pointer(x + later * x_row + read_word(offsets, 16 * first_run))
             for line in range(0, reach, 64):
-                prefetch(near, line)
+                prefetch_to_write(near, line)
         if marks and np.intp(read_byte(pointer(marks), row)) != part:
             continue
         for line in range(0, stream, 64):
@@ -66,10 +67,10 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
     return notes
 
 
-def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
-    """Rows of one element, four at a time. Where two of the four are one row, the next updates go one by one, for its like may follow; and
-    where all four are, a row that is named again at once stays in a register."""
-    notes, k, far, patience = np.uint32(0), 0, n - ahead - 4 if ahead else 0, ONE_BY_ONE
+def divide_singly(x, x_row, u, u_row, source, step, kind, n, size):
+    """Rows of one element, of an input_x of so many bytes, four at a time. Where two of the four are one row, the next updates go one by one,
+    for its like may follow; and where all four are, a row that is named again at once stays in a register."""
+    notes, k, known, patience = np.uint32(0), 0, n - AHEAD - 4, ONE_BY_ONE
     while k < n:
         few, again = n - k, False
         if few >= 4:
@@ -79,9 +80,9 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
             if not same:
                 prefetch(source, k * step + DISTANCE)
                 prefetch(u, k * u_row + DISTANCE)
-                if k < far:
+                if size > CACHE and k < known:
                     for j in range(4):
-                        row, _ = row_of(source, step, kind, k + ahead + j)
+                        row, _ = row_of(source, step, kind, k + AHEAD + j)
                         prefetch(x, row * x_row)
                 notes |= divide_four(
                     x, row_0 * x_row, row_1 * x_row, row_2 * x_row, row_3 * x_row, u, a * u_row, b * u_row, c * u_row, d * u_row
@@ -100,14 +101,26 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, ahead):
                 value = quotient(value, divisor)
                 write(x, row * x_row, value)
                 before = row
+        elif size > FAR and k + few <= known:
+            for j in range(k, k + few):
+                row, _ = row_of(source, step, kind, j + AHEAD)
+                prefetch(x, row * x_row)
+                notes = divide_one(x, x_row, u, u_row, source, step, kind, j, notes)
         else:
             for j in range(k, k + few):
-                row, number = row_of(source, step, kind, j)
-                value, divisor = read(x, row * x_row), read(u, number * u_row)
-                notes = note(value, divisor, notes)
-                write(x, row * x_row, quotient(value, divisor))
+                notes = divide_one(x, x_row, u, u_row, source, step, kind, j, notes)
         k, patience = k + few, min(2 * patience, MOST_ONE_BY_ONE)
     return notes
+
+
+def divide_one(x, x_row, u, u_row, source, step, kind, k, notes):
+    """See `divide_singly`."""
+    prefetch(source, k * step + DISTANCE)
+    prefetch(u, k * u_row + DISTANCE)
+    row, number = row_of(source, step, kind, k)
+    value, divisor = read(x, row * x_row), read(u, number * u_row)
+    write(x, row * x_row, quotient(value, divisor))
+    return note(value, divisor, notes)
 
 
 def any_zero(place, step, n):
