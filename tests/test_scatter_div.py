@@ -149,10 +149,10 @@ def test_numbers_that_are_named_again(dtype):
 def test_an_input_that_is_far(dtype):
     """Beyond the cache, so that rows are fetched before they are divided, up to the last."""
     rng = np.random.default_rng(6)
-    for row, count in (((), 150), ((9,), 30), ((300,), 9)):
-        length = (1 << 19) // dtype.itemsize // int(np.prod(row)) + 1
+    for row, count, times in (((), 150, 1), ((), 600, 3), ((9,), 30, 1), ((300,), 9, 1)):
+        length = (1 << 22) // dtype.itemsize // int(np.prod(row)) + 1
         x = np.zeros((length, *row), dtype)
-        indices = np.r_[length - 1, rng.integers(0, length, count - 2), length - 1]
+        indices = np.r_[length - 1, np.repeat(rng.integers(0, length, count // times), times)[: count - 2], length - 1]
         x[indices] = values(dtype, (count, *row))
         want, u = x.copy(), divisors(dtype, (count, *row))
         rows, places = np.unique(indices, return_inverse=True)

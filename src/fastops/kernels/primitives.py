@@ -58,8 +58,8 @@ read_word, write_word = reader(WORD), writer(WORD)
 
 
 def _prefetcher(to_write: int) -> Any:
-    """An intrinsic (pointer, offset in bytes) that has the cache line there brought nearer, if there is any memory; to write, also taken away
-    from other cores."""
+    """An intrinsic (pointer, offset in bytes) that has the cache line there brought nearer, if there is any memory; to be written, it is
+    taken from other cores as well."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
         kind = ir.FunctionType(ir.VoidType(), [BYTES, INT32, INT32, INT32])

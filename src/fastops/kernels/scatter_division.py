@@ -68,8 +68,8 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
 
 
 def divide_singly(x, x_row, u, u_row, source, step, kind, n, size):
-    """Rows of one element, of an input_x of so many bytes, four at a time. Where two of the four are one row, the next updates go one by one,
-    for its like may follow; and where all four are, a row that is named again at once stays in a register."""
+    """Rows of one element, of an input_x of so many bytes, four at a time. Where two of the four are one row, the next updates go one by
+    one, for its like may follow; and where all four are, a row that is named again at once stays in a register."""
     notes, k, known, patience = np.uint32(0), 0, n - AHEAD - 4, ONE_BY_ONE
     while k < n:
         few, again = n - k, False
