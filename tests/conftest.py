@@ -148,7 +148,7 @@ def oracle(name: str, x1: Any, x2: Any, **kwargs: Any) -> Any:
         result = twin(x1, x2, **kwargs)
         if getattr(result, "dtype", None) != BFLOAT16:
             return result
-        exact = twin(np.asarray(x1).astype("f4"), np.asarray(x2).astype("f4")).astype(BFLOAT16)
+        exact = twin(*(np.asarray(x).astype(BFLOAT16).astype("f4") for x in (x1, x2))).astype(BFLOAT16)
     if not isinstance(result, np.ndarray):
         return exact[()]
     result[...] = exact

@@ -170,8 +170,8 @@ def test_many_dividends_by_one_divisor(case, driven):
                 assert got.error is None, kind
                 assert got.warnings == case.warnings(a, divisor), kind
                 result = got.result
-                if kind == "Python's number" and a.dtype == BFLOAT16:  # ml_dtypes makes it float32: the rounding is still to come
-                    assert result.dtype == np.float32
+                if kind == "Python's number" and a.dtype == BFLOAT16:  # ml_dtypes before 0.7 makes it float32: rounding is still to come
+                    assert result.dtype == np.remainder(a[:0], 1.0).dtype
                     result = result.astype(BFLOAT16)
                 assert_same_bits(result, expected)
 

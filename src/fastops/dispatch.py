@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
@@ -53,6 +53,7 @@ class Remainder(UfuncLike):
         self._real: np.ufunc = getattr(real_ufuncs, name)
         self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
         self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
+        self._weak = set[int]()  # of user-defined dtypes that take Python's floats, as ml_dtypes' do from 0.7 on
         self._compiled: dict[int, np.dtype[Any]] = {}  # the dtypes whose loop there is, by type number
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
         self._patch: Patch | None = None  # of NumPy's ufunc
@@ -88,6 +89,8 @@ class Remainder(UfuncLike):
             return self._any("__call__", *args, **kwargs)
         if out is not None and (type(out) is not ndarray or out.flags.num & WARN_ON_WRITE):
             return self._any("__call__", *args, **kwargs)
+        if self._weak and (type(x1) is float or type(x2) is float):
+            x1, x2 = self._weakly(x1, x2)
         # Two small operands of one shape need no look at the size that they broadcast to.
         if size1 * size2 >= LARGE and (size1 >= LARGE or size2 >= LARGE or x1.shape != x2.shape):
             result = self._large(x1, x2, out)
@@ -149,6 +152,8 @@ class Remainder(UfuncLike):
             if any(isinstance(kind, np.dtype) and kind.kind in "mM" for kinds, _ in operands for kind in kinds):
                 return self._by_numpy(method, args, kwargs)
             self._prepare(operands)
+            if method == "__call__":
+                args = (*self._weakly(*args[:2]), *args[2:])
             try:
                 return errors.as_caller(real, args, kwargs)
             except TypeError as error:
@@ -164,9 +169,18 @@ class Remainder(UfuncLike):
             self.loop(asked or self._resolve(*kinds))
         for dtype in filter(real_ufuncs.is_bfloat16, dtypes):
             self.loop(dtype)  # of any size: ml_dtypes' own loops lose the sign of zero, and the warnings
+        if method == "__call__":
+            args = (*self._weakly(*args[:2]), *args[2:])
         if all(dtype.num in self._served for dtype in dtypes):
             return errors.as_caller(real, args, kwargs)
         return self._by_numpy(method, args, kwargs)
+
+    def _weakly(self, *operands: Any) -> Iterator[Any]:
+        """The two operands, a float of Python's in the user-defined dtype of the other that takes it: the real ufunc knows the loop by
+        NumPy's older rules, by which it would not."""
+        for x, other in zip(operands, reversed(operands), strict=True):
+            dtype = getattr(other, "dtype", None) if type(x) is float else None
+            yield errors.as_caller(np.float64(x).astype, (dtype,), {}) if getattr(dtype, "num", 0) in self._weak else x
 
     def _prepare(self, operands: list[tuple[list[Any], int]]) -> None:
         """The loops that large objects of others will run: theirs is the call, of the real ufunc, in whatever pieces."""
@@ -217,6 +231,8 @@ class Remainder(UfuncLike):
         """From now on calls of this dtype run the loop."""
         self._served.add(dtype.num)
         self._scalars.add(dtype.type)
+        if dtype.num >= vectorcall.BUILT_IN and self._resolve(dtype, float) == dtype:
+            self._weak.add(dtype.num)
         self._admit(dtype)
         self._compiled[dtype.num] = dtype
         self._limit()

@@ -39,9 +39,10 @@ def patch_numpy() -> None:
     >>> fastops.unpatch_numpy()
 
     Whoever calls these ufuncs gets the same results, warnings and errors as before, only sooner: pandas, xarray, SciPy … int8 to int64,
-    uint8 to uint64, float16, float32 and float64 have fastops' loops, and bfloat16 if ml_dtypes is loaded by now (whose own `remainder`
-    differs in signs of zeros and NaN, and in warnings); all other dtypes stay NumPy's, and so does `%` of two scalars, which does not use
-    the ufuncs. Long contiguous calls run on several threads where that pays.
+    uint8 to uint64, float16, float32 and float64 have fastops' loops, and so has bfloat16 if ml_dtypes is loaded by now and older than 0.7
+    (its own `remainder` differs in signs of zeros and NaN, and in warnings; from 0.7 on its loops stand where no others can take their
+    place). All other dtypes stay NumPy's, and so does `%` of two scalars, which does not use the ufuncs. Long contiguous calls run on
+    several threads where that pays.
 
     A loop is compiled (or loaded, if it is in the cache) when the first array of 10 000 elements comes along, which waits for it. Smaller
     ones never wait: NumPy's own loop serves them until then, or until they have had a million elements and a loop was compiled beside them.

@@ -190,7 +190,7 @@ class ScatterDiv:
     def _limit(self) -> None:
         """Calls are small while threads do not pay."""
         if self._gate is not None:
-            self._gate.far = scatter_compiled.far(threads.limit(), alone=True)
+            self._gate.far = scatter_compiled.far(threads.processors(), alone=True)
             large = int(min(threads.least() / scatter_compiled.UPDATE, sys.maxsize))
             for twin in (twin for dtype in list(scatter_compiled.kernels) for twin in twins(dtype)):
                 vectorcall.limit(self._gate, twin, large)

@@ -10,6 +10,7 @@ from .objects import (
     canonical,
     dtype_of,
     first_of,
+    float_of,
     inline,
     keyword_of,
     length_of,
@@ -29,12 +30,13 @@ from .objects import (
     vectorcall,
     word_at,
 )
-from .operands import PLAIN_NUMBERS
+from .operands import PLAIN_NUMBERS, PLAIN_SCALARS
 from .vectorcall import BUILT_IN, Gate
 
 SIGNATURE = WORD(WORD, WORD, WORD, WORD)
 ROOM = 0  # where in the object its room begins: given when this is compiled
 SCALARS = Gate.scalars.offset
+USERS_SCALAR = SCALARS + 8 * len(PLAIN_SCALARS)
 NUMBERS = sum(1 << number for number in PLAIN_NUMBERS)  # as bits
 
 
@@ -80,8 +82,20 @@ def is_line(gate, x1, x2, elements):
 
 
 @inline
+def is_weak(gate, x, other):
+    """Whether it is a float of Python's beside the user-defined dtype, which may have to take it."""
+    if type_of(x) != float_of(gate):
+        return False
+    if type_of(other) == ndarray_of(gate):
+        return number_of(dtype_of(other)) == user_number(gate)
+    return type_of(other) == word_at(gate + USERS_SCALAR)
+
+
+@inline
 def is_small(gate, x1, x2):
     """Whether the operands are plain and small."""
+    if is_weak(gate, x1, x2) or is_weak(gate, x2, x1):
+        return False
     large, size1, size2 = small_limit(gate), size(gate, x1), size(gate, x2)
     if not (0 <= size1 < large and 0 <= size2 < large):
         return size1 >= 0 and size2 >= 0 and is_line(gate, x1, x2, max(size1, size2))
