@@ -116,8 +116,8 @@ def test_scalar_dividend(name, dtype, path):
 @each_dtype
 @pytest.mark.parametrize("path", [serially, in_parallel])
 def test_python_scalars(name, dtype, path):
-    """Each edge value that a Python number can say, with NumPy's own conversion. (To ml_dtypes before 0.7 a float by bfloat16 is float32: not
-    driven.)"""
+    """Each edge value that a Python number can say, with NumPy's conversion. (To ml_dtypes before 0.7, a float by bfloat16 is float32:
+    not driven.)"""
     operation = OPERATIONS[name][0]
     edges = EDGE_VALUES[str(dtype)]
     with serially() if path is serially else in_parallel(must=dtype != BFLOAT16):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from . import scatter_compiled
 from .engine import compiler, errors, threads, vectorcall
 from .real_ufuncs import twins
 from .scatter_compiled import OUTSIDE, ZERO
-from .scatter_operands import check_shapes, divisor_array, index_array, index_error, share_memory, target, zero_error
+from .scatter_operands import check_shapes, converts, divisor_array, index_array, index_error, share_memory, target, zero_error
 from .scatter_plainly import FLAGS, divide_plainly
 
 # Elements, or rows where NumPy has no loop over them, from which a kernel is worth loading: below, NumPy needs a few milliseconds at most.
@@ -23,6 +22,7 @@ from .scatter_plainly import FLAGS, divide_plainly
 LARGE, MANY, OFTEN = 10_000, 500, 1_000
 
 _Array = np.ndarray[Any, Any]
+_LISTED = (list, tuple, int, float, np.generic)  # what is soon made an array
 _calls: dict[np.dtype[Any], int] = {}  # without a kernel
 
 
@@ -142,6 +142,27 @@ def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Se
     return raised, said
 
 
+def _as_arrays(input_x: Any, indices: Any, updates: Any) -> tuple[_Array, _Array] | None:
+    """Few indices and updates, of which one is no array yet or has another dtype, as arrays of the dtypes that the entry takes. None if
+    both are what they should be, if they are many, and if there is anything to be said of them: `_scatter_div` will."""
+    dtype, listed = getattr(input_x, "dtype", None), isinstance(indices, _LISTED)
+    other = updates.dtype != dtype and updates.size < LARGE if type(updates) is np.ndarray else isinstance(updates, _LISTED)
+    if not (listed or other) or type(input_x) is not np.ndarray or dtype not in scatter_compiled.kernels:
+        return None
+    said: Sequence[str] = ()
+    try:
+        index = index_array(indices) if listed else indices
+        if other and type(updates) is not np.ndarray:
+            updates, said = divisor_array(updates, dtype)
+        if updates.dtype != dtype and not said:
+            if not converts(updates.dtype, dtype):
+                return None
+            updates, said = errors.noted_at_hand(updates.astype, dtype)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
+    return None if said or index.dtype == object else (index, updates)
+
+
 # --- the public function ------------------------------------------------------------------------------------------------------------------
 @vectorcall.with_room
 class ScatterDiv:
@@ -155,12 +176,10 @@ class ScatterDiv:
         self._gate: vectorcall.ScatterGate | None = None
 
     def __call__(self, input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
-        if self._gate is not None and type(indices) in (list, tuple, int):
-            index = None
-            with suppress(TypeError):  # of which `_scatter_div` tells, after it has looked at input_x
-                index = index_array(indices)
-            if index is not None and index.dtype != object:
-                return self(input_x, index, updates)  # for the entry may take it now
+        if self._gate is not None:
+            plain = _as_arrays(input_x, indices, updates)
+            if plain is not None:
+                return self(input_x, *plain)  # for the entry may take it now
         known = threads.start_is_known()
         try:
             return _scatter_div(input_x, indices, updates)

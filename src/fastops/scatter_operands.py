@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
@@ -14,6 +15,7 @@ from .engine.iteration import cells_apart
 from .real_ufuncs import is_served
 
 _Array = np.ndarray[Any, Any]
+_NUMBERS = {bool, int, float}  # of Python
 
 
 def target(input_x: _Array) -> _Array:
@@ -61,7 +63,7 @@ def _leaf_types(values: Any) -> set[type]:
     if not isinstance(values, (list, tuple)):
         return {type(values)}
     kinds = set(map(type, values))
-    if any(issubclass(kind, (list, tuple)) for kind in kinds):
+    if not kinds <= _NUMBERS and any(issubclass(kind, (list, tuple)) for kind in kinds):
         kinds = set().union(*map(_leaf_types, values))
     return kinds
 
@@ -82,15 +84,15 @@ def index_array(indices: Any) -> _Array:
 def divisor_array(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[str]]:
     """`updates` as an array that converts to the dtype of input_x, and what NumPy had to say of it."""
     kinds = _leaf_types(updates)
-    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
-        raise TypeError(f"updates must not be a masked array, nor have one in it, got {updates!r:.200}")
-    if kinds <= {bool, int, float}:  # weak, as in NEP 50
+    if kinds <= _NUMBERS:  # weak, as in NEP 50
         if dtype.kind not in "iu":
-            return errors.noted(np.asarray(updates, np.float64).astype, (dtype,), {})
+            return errors.noted_at_hand(np.asarray(updates, np.float64).astype, dtype)
         if float not in kinds:
             return np.asarray(updates, dtype), ()
         raise RuntimeError(f"updates are Python floats, which do not convert to {dtype}, the dtype of input_x: {updates!r:.200}")
-    array: _Array = errors.as_caller(np.asarray, (updates,), {})
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        raise TypeError(f"updates must not be a masked array, nor have one in it, got {updates!r:.200}")
+    array: _Array = updates if type(updates) is np.ndarray else errors.as_caller(np.asarray, (updates,), {})
     if not converts(array.dtype, dtype):
         raise RuntimeError(
             f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x (updates.astype does)"
@@ -98,6 +100,7 @@ def divisor_array(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[
     return array, ()
 
 
+@lru_cache(1024)
 def converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     """Whether their common type is the target."""
     if source.num and not is_served(source):

@@ -56,6 +56,16 @@ def noted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         return function(*args, **kwargs), notes
 
 
+def noted_at_hand(function: Callable[..., Any], *args: Any) -> tuple[Any, Sequence[str]]:
+    """As `noted`, in a third of the time, for what runs no Python code of others."""
+    run, notes = taker = note_taker()
+    try:
+        return run(function, *args), notes[:] if notes else ()
+    finally:
+        notes.clear()
+        idle.append(taker)
+
+
 def report(messages: Sequence[str]) -> None:
     """Treat messages such as "invalid value encountered in fmod" by the current `numpy.errstate`, as NumPy would."""
     modes = np.geterr()
