@@ -7,6 +7,15 @@ import pytest
 from conftest import DTYPES, each_integer
 from scatter_oracle import LAYOUTS, WAYS, agree, by, divisors, each_layout, each_way, refuses, values
 
+from fastops import scatter_operands
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch):
+    """What is wrong is looked for in several pieces of few elements."""
+    monkeypatch.setattr(scatter_operands, "SOME", 23)
+
+
 # --- operands that are refused ------------------------------------------------------------------------------------------------------------
 ROW = np.array([8.0, 6.0, 7.0], np.float32)
 SQUARE = np.arange(1, 7, dtype=np.int16).reshape(3, 2)

@@ -14,7 +14,7 @@ depends on the shape:
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -24,7 +24,7 @@ import numpy as np
 from .engine import compiler, driving, errors, threads
 from .kernels import scatter_plan
 from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, STATE_SIZE, WHOLE, ZERO
-from .scatter_operands import offsets
+from .scatter_operands import offsets, pieces
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
 PIECE = 1 << 18  # elements of what is copied at a time
@@ -67,7 +67,7 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
         return _Work(x, index, by).run(CHECK, DIVIDE), ()
     found, messages, integers = 0, dict[str, None](), native.kind in "iu"
     for phase in (CHECK, DIVIDE):
-        for cells in _pieces(index.shape, max(1, PIECE // prod(x.shape[1:]))):
+        for cells in pieces(index.shape, max(1, PIECE // prod(x.shape[1:]))):
             piece, divisors = index[(*cells, ...)], by[(*cells, ...)]
             piece = piece.astype(piece.dtype.newbyteorder("="), "C", copy=False)
             if divisors.dtype != native and (phase == DIVIDE or integers):
@@ -101,20 +101,6 @@ def _is_line(x: _Array, axes: int | None = None) -> bool:
 def _step(x: _Array, axes: int) -> int:
     """The stride of the axis that those axes are."""
     return next((stride for length, stride in zip(reversed(x.shape[:axes]), reversed(x.strides[:axes]), strict=True) if length != 1), 0)
-
-
-def _pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int | slice, ...]]:
-    """The leading indices of parts of an array, in row-major order, each of at most so many elements."""
-    rest = prod(shape[1:])
-    if prod(shape) <= limit:
-        yield ()
-    elif rest > limit:
-        for k in range(shape[0]):
-            for cells in _pieces(shape[1:], limit):
-                yield k, *cells
-    else:
-        for k in range(0, shape[0], limit // rest):
-            yield (slice(k, k + limit // rest),)
 
 
 def _address(x: _Array) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .real_ufuncs import is_served
 
 _Array = np.ndarray[Any, Any]
 _NUMBERS = {bool, int, float}  # of Python
+SOME = 1 << 16  # elements that are looked at, at a time
 
 
 def target(input_x: _Array) -> _Array:
@@ -50,6 +52,20 @@ def offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
     for length, stride in zip(shape, strides, strict=True):
         total = np.add.outer(total, np.arange(length) * stride).ravel()
     return total
+
+
+def pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int | slice, ...]]:
+    """The leading indices of parts of an array, in row-major order, each of at most so many elements."""
+    rest = prod(shape[1:])
+    if prod(shape) <= limit:
+        yield ()
+    elif rest > limit:
+        for k in range(shape[0]):
+            for cells in pieces(shape[1:], limit):
+                yield k, *cells
+    else:
+        for k in range(0, shape[0], limit // rest):
+            yield (slice(k, k + limit // rest),)
 
 
 def share_memory(x: _Array, y: _Array) -> bool:
@@ -124,14 +140,25 @@ def check_shapes(x: tuple[int, ...], index: tuple[int, ...], divisors: tuple[int
 
 def index_error(index: _Array, rows: int, start: tuple[int, ...] = ()) -> IndexError:
     """For indices, or for a block of them that starts there in the whole."""
-    place = np.unravel_index(int(np.argmax((index < 0) | (index >= rows))), index.shape)
+    place = _first(index, lambda index: (index < 0) | (index >= rows))
     return IndexError(f"{_cell('indices', place, start)} is {index[place]}, outside of the valid range [0, {rows}) of rows of input_x")
 
 
 def zero_error(divisors: _Array, dtype: np.dtype[Any], start: tuple[int, ...] = ()) -> ZeroDivisionError:
-    place = np.unravel_index(int(np.argmax(divisors == 0)), divisors.shape)
+    place = _first(divisors, lambda divisors: divisors == 0)
     return ZeroDivisionError(f"{_cell('updates', place, start)} is 0, by which {dtype.newbyteorder('=')} cannot be divided")
 
 
-def _cell(name: str, place: tuple[Any, ...], start: tuple[int, ...]) -> str:
-    return f"{name}[{', '.join(str(int(k) + first) for k, first in zip_longest(place, start, fillvalue=0))}]" if place else name
+def _first(x: _Array, is_wrong: Callable[[_Array], _Array]) -> tuple[int, ...]:
+    """Where the first wrong element is, in row-major order: there is one. It is looked for a piece at a time."""
+    before = 0
+    for cells in pieces(x.shape, SOME):
+        wrong = is_wrong(x[(*cells, ...)])
+        if wrong.any():
+            break
+        before += wrong.size
+    return tuple(map(int, np.unravel_index(before + int(np.argmax(wrong)), x.shape)))
+
+
+def _cell(name: str, place: tuple[int, ...], start: tuple[int, ...]) -> str:
+    return f"{name}[{', '.join(str(k + first) for k, first in zip_longest(place, start, fillvalue=0))}]" if place else name

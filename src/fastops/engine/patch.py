@@ -192,7 +192,7 @@ class Patch:
 
     def _compile_beside(self, dtype: np.dtype[Any]) -> None:
         with suppress(RuntimeError):  # when no thread can be started (any more), or the caller's recursion is deep
-            threading.Thread(target=self._compile, args=(dtype,)).start()
+            threading.Thread(target=self._compile, args=(dtype,), name=f"fastops compiles for {dtype}").start()
 
 
 def _guarded(function: Callable[..., object], dtype: np.dtype[Any], record: int) -> None:
