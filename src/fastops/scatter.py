@@ -143,24 +143,34 @@ def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Se
 
 
 def _as_arrays(input_x: Any, indices: Any, updates: Any) -> tuple[_Array, _Array] | None:
-    """Few indices and updates, of which one is no array yet or has another dtype, as arrays of the dtypes that the entry takes. None if
-    both are what they should be, if they are many, and if there is anything to be said of them: `_scatter_div` will."""
-    dtype, listed = getattr(input_x, "dtype", None), isinstance(indices, _LISTED)
-    other = updates.dtype != dtype and updates.size < LARGE if type(updates) is np.ndarray else isinstance(updates, _LISTED)
-    if not (listed or other) or type(input_x) is not np.ndarray or dtype not in scatter_compiled.kernels:
+    """Few indices and updates, of which one is no array yet, or has another dtype or layout, as arrays that the entry takes. None if both
+    are what they should be, if they are many, and if there is anything to be said of them: `_scatter_div` will."""
+    dtype = getattr(input_x, "dtype", None)
+    if type(input_x) is not np.ndarray or dtype not in scatter_compiled.kernels:
         return None
+    other_index, other = _is_other(indices, None), _is_other(updates, dtype)
     said: Sequence[str] = ()
     try:
-        index = index_array(indices) if listed else indices
+        index = index_array(indices) if other_index else indices
         if other and type(updates) is not np.ndarray:
             updates, said = divisor_array(updates, dtype)
-        if updates.dtype != dtype and not said:
-            if not converts(updates.dtype, dtype):
-                return None
-            updates, said = errors.noted_at_hand(updates.astype, dtype)
+        elif other and not converts(updates.dtype, dtype):
+            return None
+        if other and not said:
+            updates, said = errors.noted_at_hand(updates.astype, dtype, "C")
     except (TypeError, ValueError, RuntimeError, OverflowError):
         return None
-    return None if said or index.dtype == object else (index, updates)
+    if said or not (other or other_index) or index.dtype == object:
+        return None
+    return index.astype(np.int64 if index.itemsize == 8 else np.int32, "C", copy=False), updates
+
+
+def _is_other(x: Any, dtype: np.dtype[Any] | None) -> bool:
+    """Whether a few of indices or updates are no array, or have another layout or dtype (of any indices, another byte order)."""
+    if type(x) is np.ndarray:
+        right = x.dtype == dtype if dtype is not None else x.dtype.isnative
+        return x.size < LARGE and not (right and x.flags.c_contiguous)
+    return isinstance(x, _LISTED)
 
 
 # --- the public function ------------------------------------------------------------------------------------------------------------------

@@ -107,6 +107,12 @@ def high(start, step, count, size):
 
 
 @inline
+def are_apart(row, rows, step, length, size):
+    """Whether rows share no memory: each lies between two neighbours, or all of them lie between two neighbours of a row."""
+    return row >= step * (length - 1) + size or (row >= size and step >= row * (rows - 1) + size)
+
+
+@inline
 def divide(gate, x, indices, updates):
     """What the call gives, or NOT_FOR_HERE."""
     array = ndarray_of(gate)
@@ -138,8 +144,7 @@ def divide(gate, x, indices, updates):
         update_row = step_of(shape_of(updates), strides_of(updates), more, size)
     if x_step == 0 or update_step == 0 or index_step == 0 or update_row == 0:
         return NOT_FOR_HERE
-    run = abs(x_step) * (length - 1) + size
-    if abs(x_step) < size or (rows > 1 and abs(x_row) < run):
+    if abs(x_step) < size or (rows > 1 and not are_apart(abs(x_row), rows, abs(x_step), length, size)):
         return NOT_FOR_HERE
     start, divisors, numbers = data_of(x), data_of(updates), data_of(indices)
     low_x, high_x = low(low(start, x_step, length), x_row, rows), high(high(start, x_step, length, 0), x_row, rows, size)
