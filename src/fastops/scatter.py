@@ -151,7 +151,7 @@ def _as_arrays(input_x: Any, indices: Any, updates: Any) -> tuple[_Array, _Array
     other_index, other = _is_other(indices, None), _is_other(updates, dtype)
     said: Sequence[str] = ()
     try:
-        index = index_array(indices) if other_index else indices
+        index = index_array(indices)
         if other and type(updates) is not np.ndarray:
             updates, said = divisor_array(updates, dtype)
         elif other and not converts(updates.dtype, dtype):
