@@ -710,6 +710,19 @@ def test_dask_chunks_run_on_fastops_loops(n):
     assert np.signbit(lazy.compute(scheduler="threads")).all()
 
 
+@each_operation
+@pytest.mark.parametrize("wrap", [xr.DataArray, lambda x: dask.array.from_array(x, chunks=2)], ids=["xarray", "dask"])
+def test_a_python_float_beside_bfloat16_of_others(name, wrap):
+    """It is weak where it is to ml_dtypes."""
+    operation, twin = OPERATIONS[name]
+    x = np.array([1, 2, 3, -4, 5.5], BFLOAT16)
+    operation.loop(BFLOAT16)
+    for args in ((wrap(x), 2.3), (2.3, wrap(x))):
+        got, want = operation(*args), twin(*args)
+        assert got.dtype == want.dtype
+        assert_same_bits(np.asarray(got), np.asarray(want))
+
+
 @each_size
 def test_xarray_runs_on_fastops_loops(n):
     zeros, divisor = negative_zeros(n)
