@@ -1,4 +1,5 @@
-"""scatter_div against NumPy: `at` of its ufuncs in one dimension, and otherwise a loop over the rows, which is faster there."""
+"""scatter_div against NumPy: `at` of its ufuncs in one dimension, and otherwise a loop over the rows, which is faster there; and
+one update, in many forms."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from conftest import MEMBERS
 
+import fastops
 from fastops.scatter import scatter_div
 
 DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in
@@ -65,3 +67,23 @@ def test_scatter_div(measure: Callable[..., None], case: Case, member: str) -> N
     table, rows, divisors = operands(case)
     call = by_numpy if member == "numpy" else scatter_div
     measure({**case._asdict(), "member": member}, call, lambda: (table.copy(), rows, divisors), SECONDS, fresh=True)
+
+
+FORMS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {  # of one update
+    "plain": lambda: (np.ones((6, 8), "f4"), np.array([3]), np.ones((1, 8), "f4")),
+    "strided": lambda: (np.ones((6, 16), "f4")[::-1, ::2], np.array([3]), np.ones((1, 8), "f4")),
+    "parts of rows": lambda: (np.ones((6, 4, 8), "f4")[:, :, 2:4], np.array([3]), np.ones((1, 4, 2), "f4")),
+    "broadcast updates": lambda: (np.ones((6, 8), "f4"), np.array([3]), np.broadcast_to(np.float32(1), (1, 8))),
+    "lists": lambda: (np.ones(6, "f4"), [3], [1.0]),
+    "another dtype": lambda: (np.ones(6, "f4"), np.array([3]), np.ones(1, "f2")),
+    "a subclass": lambda: (np.ones((6, 8), "f4").view(np.matrix), np.array([3]), np.ones((1, 8), "f4")),
+    "interleaved": lambda: ((x := np.ones(12, "f4"))[::2], np.array([3]), x[1:2]),
+    "other byte order": lambda: (np.ones(6, "f4").byteswap().view(np.dtype("f4").newbyteorder()), np.array([3]), np.ones(1, "f4")),
+}
+
+
+@pytest.mark.parametrize(("form", "member"), list(product(FORMS, ("numpy", "fastops_one_thread"))))
+def test_one_update(measure: Callable[..., None], form: str, member: str) -> None:
+    fastops.warmup("float32")
+    info = {"operation": "scatter_div", "dtype": "float32", "form": form, "member": member}
+    measure(info, np.divide.at if member == "numpy" else scatter_div, FORMS[form], SECONDS)

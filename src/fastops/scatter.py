@@ -142,35 +142,46 @@ def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Se
     return raised, said
 
 
-def _as_arrays(input_x: Any, indices: Any, updates: Any) -> tuple[_Array, _Array] | None:
-    """Few indices and updates, of which one is no array yet, or has another dtype or layout, as arrays that the entry takes. None if both
-    are what they should be, if they are many, and if there is anything to be said of them: `_scatter_div` will."""
+def _as_arrays(input_x: Any, indices: Any, updates: Any) -> tuple[Any, Any, Any] | None:
+    """The operands as arrays that the entry takes, where input_x is one of a subclass, or where a few of the others are none yet, have
+    another dtype or layout, or lie where input_x does. None if all are what they should be, if they are many, and if there is anything to
+    be said of them: `_scatter_div` will."""
     dtype = getattr(input_x, "dtype", None)
-    if type(input_x) is not np.ndarray or dtype not in scatter_compiled.kernels:
+    if dtype not in scatter_compiled.kernels or not _is_array(input_x):
         return None
     other_index, other = _is_other(indices, None), _is_other(updates, dtype)
+    if not other_index and not other and type(input_x) is np.ndarray:
+        other_index, other = (type(x) is np.ndarray and x.size < LARGE and np.may_share_memory(x, input_x) for x in (indices, updates))
+        if not other_index and not other:
+            return None
     said: Sequence[str] = ()
     try:
-        index = index_array(indices)
-        if other and type(updates) is not np.ndarray:
+        if other_index:
+            index = index_array(indices)
+            indices = index.astype(np.int64 if index.itemsize == 8 else np.int32, "C")
+        known = type(updates) is np.ndarray
+        if other and not known:
             updates, said = divisor_array(updates, dtype)
         elif other and not converts(updates.dtype, dtype):
             return None
-        if other and not said:
+        if other and not said and (known or updates.dtype != dtype):
             updates, said = errors.noted_at_hand(updates.astype, dtype, "C")
     except (TypeError, ValueError, RuntimeError, OverflowError):
         return None
-    if said or not (other or other_index) or index.dtype == object:
-        return None
-    return index.astype(np.int64 if index.itemsize == 8 else np.int32, "C", copy=False), updates
+    return None if said else (input_x.view(np.ndarray), indices, updates)
 
 
-def _is_other(x: Any, dtype: np.dtype[Any] | None) -> bool:
-    """Whether a few of indices or updates are no array, or have another layout or dtype (of any indices, another byte order)."""
-    if type(x) is np.ndarray:
-        right = x.dtype == dtype if dtype is not None else x.dtype.isnative
-        return x.size < LARGE and not (right and x.flags.c_contiguous)
-    return isinstance(x, _LISTED)
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
+
+
+def _is_other(operand: Any, dtype: np.dtype[Any] | None) -> bool:
+    """Whether a few of indices or updates are no array of NumPy's own, or have another layout or dtype (of any indices, another byte
+    order)."""
+    if type(operand) is np.ndarray:
+        right = operand.dtype == dtype if dtype is not None else operand.dtype.isnative
+        return operand.size < LARGE and not (right and operand.flags.c_contiguous)
+    return isinstance(operand, _LISTED) or (_is_array(operand) and operand.size < LARGE)
 
 
 # --- the public function ------------------------------------------------------------------------------------------------------------------
@@ -189,7 +200,8 @@ class ScatterDiv:
         if self._gate is not None:
             plain = _as_arrays(input_x, indices, updates)
             if plain is not None:
-                return self(input_x, *plain)  # for the entry may take it now
+                self(*plain)  # for the entry may take it now
+                return input_x
         known = threads.start_is_known()
         try:
             return _scatter_div(input_x, indices, updates)

@@ -27,7 +27,7 @@ from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, STATE_SI
 from .scatter_operands import offsets, pieces
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
-PIECE = 1 << 18  # elements of what is copied at a time
+PIECE, FEW = 1 << 18, 1 << 14  # elements of what is copied at a time, and of an input_x that is soon copied as a whole
 COLUMNS = 2048  # bytes of a row that are worth a thread of their own
 NARROW = 64  # bytes of a row: threads that took turns with narrower ones in a block would each have to read all updates from memory
 BLOCK = 1 << scatter_plan.BLOCK_BITS  # updates that threads divide before they wait for each other, at most; and
@@ -63,6 +63,12 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
     What the kernel cannot walk where it lies goes through copies, a piece at a time.
     """
     native = x.dtype.newbyteorder("=")
+    if not x.dtype.isnative and max(x.size, by.size) < FEW:
+        copy = x.astype(native)
+        found, said = divide(copy, index, by)
+        if not found & (OUTSIDE | ZERO):
+            x[index] = copy[index]
+        return found, said
     if x.dtype.isnative and by.dtype == native and index.dtype.isnative and _is_line(index) and _is_line(by, index.ndim):
         return _Work(x, index, by).run(CHECK, DIVIDE), ()
     found, messages, integers = 0, dict[str, None](), native.kind in "iu"
@@ -124,6 +130,10 @@ def _workers(work: float) -> int:
         return 1
 
 
+_ONE_RUN = np.zeros(2, np.intp)  # the offsets of a row that is one run
+_AT_ITS_BEGINNING = _address(_ONE_RUN)
+
+
 class _Work:
     """The division by updates that the kernel walks where they lie."""
 
@@ -132,18 +142,20 @@ class _Work:
         self._work, divide = kernels[native]
         first: tuple[Any, ...] = (*(0,) * index.ndim, ...)
         row, divisors = x[0, ...], by[first]
-        addresses, runs, length, steps, table = [_address(x), _address(by)], 1, row.size, [x.itemsize, by.itemsize], np.zeros(2, np.intp)
-        if not (row.flags.c_contiguous and divisors.flags.c_contiguous):
+        runs, length, steps, table, place = 1, row.size, [x.itemsize, by.itemsize], _ONE_RUN, _AT_ITS_BEGINNING
+        if row.flags.c_contiguous and divisors.flags.c_contiguous:
+            addresses = [_address(x), _address(by)]
+        else:
             views = np.nditer((row, divisors), ["external_loop"], [["readwrite"], ["readonly"]], order="K").itviews  # sorted, merged
             addresses, steps, length = [_address(view) for view in views], [view.strides[-1] for view in views], views[0].shape[-1]
             table = np.stack([offsets(view.shape[:-1], view.strides[:-1]) for view in views], axis=1)
-            runs = len(table)
+            runs, place = len(table), _address(table)
         self._operands = x, index, by, table  # kept alive, for only their addresses go on
         self._plan = scatter_plan.Plan(
             divide=divide, integer=native.kind in "iu", last=index.size,
             indices=_address(index), index_step=_step(index, index.ndim), narrow=index.itemsize == 4,
             x=addresses[0], rows=len(x), x_row=x.strides[0], x_step=steps[0],
-            updates=addresses[1], update_row=_step(by, index.ndim), update_step=steps[1], runs=runs, length=length, offsets=_address(table),
+            updates=addresses[1], update_row=_step(by, index.ndim), update_step=steps[1], runs=runs, length=length, offsets=place,
         )  # fmt: skip
         self._size, self._row_size = x.itemsize, runs * length * x.itemsize
 

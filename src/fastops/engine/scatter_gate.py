@@ -2,9 +2,8 @@
 """The native entry of `scatter_div`: its checks for plain small operands, and the call of the kernel, as machine code.
 
 Plain are arrays that do not overlap, input_x and updates of one dtype whose kernel is compiled, with an index or more and an element or
-more in each row. In input_x and in updates the axes of a row lie as one, and so do in indices and in updates those of the indices. What is
-not plain, and what the kernel finds wrong before it writes anything, is for Python. If floating-point flags come up, Python has the last
-word too: it warns or raises.
+more in each row. The axes of indices lie as one, there and in updates. What is not plain, and what the kernel finds wrong before it writes
+anything, is for Python. If floating-point flags come up, Python has the last word too: it warns or raises.
 
 Objects come as addresses, borrowed; what goes back is a new reference, or null with an exception set.
 """
@@ -71,14 +70,14 @@ ROOM = 0  # where in the object its room begins: given when this is compiled
 NOT_FOR_HERE, LAST_INTEGER = -1, 10  # NPY_ULONGLONG
 NUMBERS = ScatterGate.numbers.offset
 index_32, index_64, work_of, far = (field(ScatterGate, name) for name in ("index_32", "index_64", "work", "far"))
-plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(16), scratch(16)
+MOST_RUNS, SEVERAL = 256, -(1 << 63)  # of a row; and in place of a stride: of several axes that are not one
+plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(16), scratch(16 * MOST_RUNS)
 WORDS = ctypes.sizeof(Plan)
 
 
 @inline
 def step_of(shape, strides, axes, size):
-    """The stride of the one axis that the first axes are, in row-major order (`size` if they have one element); 0 if they are not one, or
-    are one element many times."""
+    """The stride of the one axis that the first axes are, in row-major order (`size` if they have one element), or SEVERAL."""
     step, following, seen = size, 0, False
     for axis in range(axes - 1, -1, -1):
         length, stride = word_at(shape + 8 * axis), word_at(strides + 8 * axis)
@@ -86,30 +85,70 @@ def step_of(shape, strides, axes, size):
             if not seen:
                 step, seen = stride, True
             elif stride != following:
-                return 0
+                return SEVERAL
             following = stride * length
     return step
 
 
 @inline
-def meet(low_a, high_a, low_b, high_b):
-    return low_a < high_b and low_b < high_a
+def before_run(shape, strides, others, axes):
+    """How many of the axes come before the last ones that are one in both layouts."""
+    following, other, seen = 0, 0, False
+    for axis in range(axes - 1, -1, -1):
+        length, stride, beside = word_at(shape + 8 * axis), word_at(strides + 8 * axis), word_at(others + 8 * axis)
+        if length != 1:
+            if seen and (stride != following or beside != other):
+                return axis + 1
+            following, other, seen = stride * length, beside * length, True
+    return 0
 
 
 @inline
-def low(start, step, count):
-    return start + min(step, 0) * (count - 1)
+def offset(number, shape, strides, axes):
+    """Of the element of that number, in row-major order."""
+    place = 0
+    for axis in range(axes - 1, -1, -1):
+        length = word_at(shape + 8 * axis)
+        place += number % length * word_at(strides + 8 * axis)
+        number //= length
+    return place
 
 
 @inline
-def high(start, step, count, size):
-    return start + max(step, 0) * (count - 1) + size
+def are_apart(shape, strides, axes, size):
+    """Whether each axis steps over all that the shorter strides span, so that no two elements share memory."""
+    extent, seen = size, 0
+    for _ in range(axes):
+        next, least = 0, 0
+        for axis in range(axes):
+            stride = abs(word_at(strides + 8 * axis))
+            if (seen >> axis) & 1 == 0 and ((seen >> next) & 1 or stride < least or axis == 0):
+                next, least = axis, stride
+        seen |= 1 << next
+        length = word_at(shape + 8 * next)
+        if length > 1:
+            if least < extent:
+                return False
+            extent += least * (length - 1)
+    return True
 
 
 @inline
-def are_apart(row, rows, step, length, size):
-    """Whether rows share no memory: each lies between two neighbours, or all of them lie between two neighbours of a row."""
-    return row >= step * (length - 1) + size or (row >= size and step >= row * (rows - 1) + size)
+def low(x):
+    """Where its memory begins."""
+    start, shape, strides = data_of(x), shape_of(x), strides_of(x)
+    for axis in range(ndim_of(x)):
+        start += min(word_at(strides + 8 * axis), 0) * (word_at(shape + 8 * axis) - 1)
+    return start
+
+
+@inline
+def high(x, size):
+    """And where it ends."""
+    start, shape, strides = data_of(x), shape_of(x), strides_of(x)
+    for axis in range(ndim_of(x)):
+        start += max(word_at(strides + 8 * axis), 0) * (word_at(shape + 8 * axis) - 1)
+    return start + size
 
 
 @inline
@@ -130,50 +169,45 @@ def divide(gate, x, indices, updates):
     rank, more, size, index_size = ndim_of(x), ndim_of(indices), size_of(served), 4 if narrow else 8
     if rank == 0 or ndim_of(updates) != more + rank - 1 or same_list(gate, shape_of(indices), shape_of(updates), more) == 0:
         return NOT_FOR_HERE
-    row = shape_of(x) + 8
+    row, x_strides, u_strides = shape_of(x) + 8, strides_of(x) + 8, strides_of(updates) + 8 * more
     if same_list(gate, row, shape_of(updates) + 8 * more, rank - 1) == 0:
         return NOT_FOR_HERE
-    rows, length, count = word_at(shape_of(x)), product(gate, row, rank - 1), product(gate, shape_of(indices), more)
-    elements = count * length
-    x_row = word_at(strides_of(x)) if rows > 1 else length * size
-    if elements == 0 or rows == 0 or (elements >= limit_of(served) and (length > 1 or rows * abs(x_row) >= far(gate))):
+    rows, row_elements, count = word_at(shape_of(x)), product(gate, row, rank - 1), product(gate, shape_of(indices), more)
+    elements, row_size = count * row_elements, row_elements * size
+    x_row = word_at(strides_of(x)) if rows > 1 else row_size
+    if elements == 0 or rows == 0 or (elements >= limit_of(served) and (row_elements > 1 or rows * abs(x_row) >= far(gate))):
         return NOT_FOR_HERE
-    x_step, update_step = step_of(row, strides_of(x) + 8, rank - 1, size), step_of(row, strides_of(updates) + 8 * more, rank - 1, size)
-    index_step, update_row = step_of(shape_of(indices), strides_of(indices), more, index_size), length * size
-    if count > 1:
-        update_row = step_of(shape_of(updates), strides_of(updates), more, size)
-    if x_step == 0 or update_step == 0 or index_step == 0 or update_row == 0:
+    outer = before_run(row, x_strides, u_strides, rank - 1)
+    runs, axes = product(gate, row, outer), rank - 1 - outer
+    index_step = step_of(shape_of(indices), strides_of(indices), more, index_size)
+    update_row = step_of(shape_of(updates), strides_of(updates), more, row_size) if count > 1 else row_size
+    if runs > MOST_RUNS or index_step == SEVERAL or update_row == SEVERAL or not are_apart(shape_of(x), strides_of(x), rank, size):
         return NOT_FOR_HERE
-    if abs(x_step) < size or (rows > 1 and not are_apart(abs(x_row), rows, abs(x_step), length, size)):
-        return NOT_FOR_HERE
-    start, divisors, numbers = data_of(x), data_of(updates), data_of(indices)
-    low_x, high_x = low(low(start, x_step, length), x_row, rows), high(high(start, x_step, length, 0), x_row, rows, size)
-    low_u = low(low(divisors, update_step, length), update_row, count)
-    high_u = high(high(divisors, update_step, length, 0), update_row, count, size)
-    low_i, high_i = low(numbers, index_step, count), high(numbers, index_step, count, index_size)
-    if meet(low_x, high_x, low_u, high_u) or meet(low_x, high_x, low_i, high_i):
+    begin, end = low(x), high(x, size)
+    if (begin < high(updates, size) and low(updates) < end) or (begin < high(indices, index_size) and low(indices) < end):
         return NOT_FOR_HERE
     plan, table, call = plan_memory(), table_memory(), call_memory()
     for place in range(0, WORDS, 8):
         write_word(plan, place, 0)
-    write_word(table, 0, 0)
-    write_word(table, 8, 0)
+    for k in range(runs):
+        write_word(table, 16 * k, offset(k, row, x_strides, outer))
+        write_word(table, 16 * k + 8, offset(k, row, u_strides, outer))
     write_word(plan, PHASE, WHOLE)
     write_word(plan, DIVISION, loop_of(served))
     write_word(plan, INTEGER, 1 <= number <= LAST_INTEGER)
     write_word(plan, LAST, count)
-    write_word(plan, INDICES, numbers)
+    write_word(plan, INDICES, data_of(indices))
     write_word(plan, INDEX_STEP, index_step)
     write_word(plan, NARROW, narrow)
-    write_word(plan, X, start)
+    write_word(plan, X, data_of(x))
     write_word(plan, ROWS, rows)
     write_word(plan, X_ROW, x_row)
-    write_word(plan, X_STEP, x_step)
-    write_word(plan, UPDATES, divisors)
+    write_word(plan, X_STEP, step_of(row + 8 * outer, x_strides + 8 * outer, axes, size))
+    write_word(plan, UPDATES, data_of(updates))
     write_word(plan, UPDATE_ROW, update_row)
-    write_word(plan, UPDATE_STEP, update_step)
-    write_word(plan, RUNS, 1)
-    write_word(plan, LENGTH, length)
+    write_word(plan, UPDATE_STEP, step_of(row + 8 * outer, u_strides + 8 * outer, axes, size))
+    write_word(plan, RUNS, runs)
+    write_word(plan, LENGTH, row_elements // runs)
     write_word(plan, OFFSETS, address(table))
     write_word(call, 0, address(plan))
     write_word(call, 8, 0)
