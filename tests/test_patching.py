@@ -19,7 +19,7 @@ from conftest import (
     mixed_values,
     outcome,
 )
-from test_processes import FORK, each_layer, run, unix
+from in_processes import FORK, each_layer, run, unix
 
 import fastops
 from fastops.dispatch import LARGE

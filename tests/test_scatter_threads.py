@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import DTYPES, assert_same_bits
+from in_processes import FORK, LAYERS, layer_of, run, unix
 from scatter_oracle import WAYS, by, by_columns, by_sorting, divisors, in_blocks, refuses, sequential, shared, values
-from test_processes import FORK, LAYERS, layer_of, run, unix
 
 from fastops import scatter_compiled
 from fastops.kernels.scatter_plan import AT_ONCE
