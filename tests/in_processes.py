@@ -11,7 +11,6 @@ import pytest
 import fastops
 
 SOURCE = Path(fastops.__file__).resolve().parent
-TESTS = str(Path(__file__).resolve().parent)
 ENTRY, SCATTER_ENTRY = f"entry_{fastops.mod._room}", f"scatter_entry_{fastops.scatter_div._room}"  # the native entries of small calls
 
 

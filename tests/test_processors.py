@@ -3,42 +3,71 @@
 from pathlib import Path
 from textwrap import dedent
 
+import llvmlite.binding as llvm
+import processors
 import pytest
+from conftest import DTYPES
 from in_processes import LARGE_CALLS, run, unix
 
+from fastops.engine import compiler
 from fastops.kernels.primitives import X86
 
 # --- processors ---------------------------------------------------------------------------------------------------------------------------
-DIGEST = """
-import hashlib, sys
-import numpy as np
-sys.path.insert(0, {tests!r})
-import conftest
-from fastops.engine import compiler
-np.seterr(all="ignore")
-for name, (operation, twin) in conftest.OPERATIONS.items():
-    for label, dtype in conftest.DTYPES.items():
-        digest, loop = hashlib.sha256(), operation.loop(dtype)
-        edges = conftest.EDGE_VALUES[label]
-        random = [conftest.random_bits(dtype, 50_000, seed) for seed in range(4)]
-        for x1, x2 in (conftest.pairs(dtype), random[:2], random[2:]):
-            result = operation(x1, x2)
-            conftest.assert_same_bits(result, conftest.oracle(name, x1, x2))
-            digest.update(result.tobytes())
-        for edge in edges:
-            digest.update(operation(edges, edge).tobytes() + operation(edge, edges).tobytes())
-        print(name, label, digest.hexdigest()[:12])
-print(*sorted(compiler.features().items()))
-"""
+FEW = ("int8", "int64", "float16", "float32")  # one for each kind of formula; `python tests/processors.py` takes them all
 
 
-def test_generic_processor_gives_the_same_bits():
-    code = DIGEST.format(tests=str(Path(__file__).resolve().parent))
-    host, generic = run(code, timeout=300), run(code, timeout=300, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
-    assert host[:72] == generic[:72]
-    assert len({*host[2:72:3]}) == 20  # 24, but both remainders of unsigned integers are the same
+@pytest.fixture(scope="module")
+def host():
+    return processors.on("", *DTYPES)
+
+
+def of(dtypes, lines):
+    """The lines of a report of these dtypes, without the last."""
+    return [line for line in lines[:-1] if line == "missing:" or line.split()[1] in dtypes]
+
+
+def test_each_operation_and_dtype_has_a_digest_of_its_own(host):
+    *digests, missing, _ = host
+    assert missing == "missing:"
+    assert len(digests) == 36
+    assert len({line.split()[-1] for line in digests}) == 32  # for both remainders of unsigned integers are the same
+
+
+@pytest.mark.parametrize("processor", processors.OTHERS)
+def test_another_processor_gives_the_same_bits(processor, host):
+    """Whatever it lacks, no function is called that the process has not."""
+    *lines, features = processors.on(processor, *FEW)
+    assert lines == of(FEW, host)
     if X86:
-        assert "True" not in "".join(generic[72:])
+        assert (features == "") == (processor == "generic")
+
+
+def test_conversions_of_64_bits_either_way_give_the_same_bits(tmp_path, host):
+    """(Not told from each other by the cache, for one processor has one of them.)"""
+    code = f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import processors
+        from fastops.engine import compiler
+        had = compiler.features
+        compiler.features = lambda: {{**had(), "wide": not had()["wide"]}}
+        processors.report(["int64", "uint64"])
+    """
+    lines = run(dedent(code), timeout=400, NUMBA_CACHE_DIR=str(tmp_path))
+    expected = " ".join(of(("int64", "uint64"), host)).split()
+    assert lines[: len(expected)] == expected
+    assert ("wide" in lines[len(expected) :]) != ("wide" in host[-1].split())
+
+
+def test_a_symbol_that_is_missing_is_seen():
+    """Where objects are ELF."""
+    machine = llvm.Target.from_triple(compiler.target()[0]).create_target_machine()
+    declared = "declare void @nowhere() declare double @cos(double) "
+    module = llvm.parse_assembly(
+        declared + "define double @f(double %x) { call void @nowhere() %y = call double @cos(double %x) ret double %y }"
+    )
+    code = machine.emit_object(module)
+    assert processors.missing_symbols([code, None]) == (["nowhere"] if code.startswith(b"\x7fELF") else [])
 
 
 def test_another_processor_has_numpys_loops():
@@ -55,15 +84,6 @@ with warnings.catch_warnings(record=True) as caught:
     print(np.array_equal(fastops.mod(x, 7), x % 7), len(caught), "64-bit Arm, not of i686" in str(caught[0].message))
 """
     assert run(code) == ["True", "1", "True"]
-
-
-def test_conversions_of_64_bits_either_way_give_the_same_bits(tmp_path):
-    """(Not told from each other by the cache, for one processor has one of them.)"""
-    code = DIGEST.format(tests=str(Path(__file__).resolve().parent))
-    other = "from fastops.engine import compiler\nhad = compiler.features()\ncompiler.features = lambda: {**had, 'wide': not had['wide']}\n"
-    host, flipped = run(code, timeout=300), run(other + code, timeout=300, NUMBA_CACHE_DIR=str(tmp_path))
-    assert host[:72] == flipped[:72]
-    assert host[72:] != flipped[72:]
 
 
 @unix
