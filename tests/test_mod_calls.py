@@ -306,6 +306,8 @@ FORMS = {
     "method of one that handles ufuncs": lambda f, n: f.reduce(Duck("a")),
     "outer of one that handles ufuncs": lambda f, n: f.outer(ints(3), Duck("a")),
     "at of one that handles ufuncs": lambda f, n: f.at(Duck("a"), [0], 3),
+    "at of a list that is no array": lambda f, n: f.at([[1], [2, 3]], [0], 3),
+    "at of a list, by one that is no array": lambda f, n: f.at([1], [0], [[1], [2, 3]]),
     "enumeration": lambda f, n: f(ints(n, 0, "int8"), Number.SEVEN),
     "subclass of int": lambda f, n: f(ints(n, 0, "int8"), MyInt(5)),
     "subclass of float": lambda f, n: f(ints(n).astype("f4"), MyFloat(2.5)),

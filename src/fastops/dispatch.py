@@ -146,6 +146,8 @@ class Remainder(UfuncLike):
         inputs = INPUTS[method]
         if len(args) <= inputs[-1] or any(map(is_subclass, every_operand(args, kwargs))):
             return self._by_numpy(method, args, kwargs)
+        if method == "at" and not (isinstance(args[0], np.ndarray) or overrides(args[0])):
+            return self._by_numpy(method, args, kwargs)  # which says that it wants an array, before it looks at the rest
         real = self._real if method == "__call__" else getattr(self._real, method)
         if any(map(overrides, every_operand(args, kwargs))):
             operands = [declared(args[k]) for k in inputs]

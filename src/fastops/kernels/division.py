@@ -58,7 +58,7 @@ def of_dtype(dtype: str, processor: Processor) -> Division:
     if dtype == "bfloat16":
         return _short(bfloat16_to_float, float_to_bfloat16, False, 0x7F7F8000, 1)
     kind, signed = ir.IntType(int(dtype.lstrip("uint"))), not dtype.startswith("u")
-    single = single_signed if signed else Lane.__truediv__
+    single = single_signed if signed else single_unsigned
     if kind.width < 64:
         return Division(kind, partial(in_floats, processor, signed), single)
     lanes = partial(signed_in_two_steps if signed else in_two_steps, processor)
@@ -113,9 +113,13 @@ def signed_in_two_steps(processor: Processor, x: Lane, y: Lane) -> Lane:
 
 
 def single_signed(x: Lane, y: Lane) -> Lane:
-    """By the processor's instruction, which traps for MIN / -1."""
+    """By the processor's instruction, which traps for MIN / -1, and for the 0 that another thread may have written since the check."""
     negated = y == -1
-    return where(negated, -x, x.over(where(negated, y.constant(1), y)))
+    return where(negated, -x, x.over(where(negated | (y == 0), y.constant(1), y)))
+
+
+def single_unsigned(x: Lane, y: Lane) -> Lane:
+    return x / where(y == 0, y.constant(1), y)
 
 
 # --- half precision and bfloat16 ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ The names that stand nowhere in this file (SIZE, divide_four …) are given when
 import numpy as np
 
 from .primitives import pointer, prefetch, prefetch_to_write, read_word
-from .scatter_indices import BY_64, DISTANCE, FOR_ZEROS, read_byte, row_of
+from .scatter_indices import BY_64, DISTANCE, FOR_ZEROS, named, read_byte, row_of
 from .scatter_plan import OFFSETS, ROWS, UPDATE_ROW, UPDATE_STEP, X_ROW, X_STEP, X
 
 CACHE, FAR = 1 << 18, 1 << 21  # bytes of an input_x that is near anyway, and of one that is far
@@ -30,21 +30,22 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
     """See `divide`."""
     x, x_row, x_step = read_word(plan, X), read_word(plan, X_ROW), read_word(plan, X_STEP)
     u_row, u_step, offsets = read_word(plan, UPDATE_ROW), read_word(plan, UPDATE_STEP), pointer(read_word(plan, OFFSETS))
-    size = read_word(plan, ROWS) * abs(x_row)
+    rows = read_word(plan, ROWS)
+    size = rows * abs(x_row)
     x += column * x_step
     u += column * u_step
     notes = np.uint32(0)
     if length == 1 and runs == 1 and not marks:
         a, b = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8))
         if kind == BY_64 and x_row == SIZE and u_row == SIZE and step == 8:
-            return divide_singly(a, SIZE, b, SIZE, source, 8, BY_64, n, size)
-        return divide_singly(a, x_row, b, u_row, source, step, kind, n, size)
+            return divide_singly(a, SIZE, b, SIZE, source, 8, BY_64, n, rows, size)
+        return divide_singly(a, x_row, b, u_row, source, step, kind, n, rows, size)
     reach = min(length * SIZE, 1024) if size > CACHE and x_step == SIZE else 0
     ahead, stream = 4 if reach > 256 else 8, length * SIZE if u_step == SIZE and runs == 1 else 0
     for k in range(n):
-        row, number = row_of(source, step, kind, k)
+        row, number = row_of(source, step, kind, k, rows)
         if reach and k + ahead < n:
-            later, _ = row_of(source, step, kind, k + ahead)
+            later, _ = named(source, step, kind, k + ahead)
             near = pointer(x + later * x_row + read_word(offsets, 16 * first_run))
             for line in range(0, reach, 64):
                 prefetch_to_write(near, line)
@@ -67,22 +68,23 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
     return notes
 
 
-def divide_singly(x, x_row, u, u_row, source, step, kind, n, size):
+def divide_singly(x, x_row, u, u_row, source, step, kind, n, rows, size):
     """Rows of one element, of an input_x of so many bytes, four at a time. Where two of the four are one row, the next updates go one by
     one, for its like may follow; and where all four are, a row that is named again at once stays in a register."""
-    notes, k, known, patience = np.uint32(0), 0, n - AHEAD - 4, ONE_BY_ONE
+    notes, k, known, patience, last = np.uint32(0), 0, n - AHEAD - 4, ONE_BY_ONE, rows - 1
     while k < n:
         few, again = n - k, False
         if few >= 4:
-            (row_0, a), (row_1, b) = row_of(source, step, kind, k), row_of(source, step, kind, k + 1)
-            (row_2, c), (row_3, d) = row_of(source, step, kind, k + 2), row_of(source, step, kind, k + 3)
+            (row_0, a), (row_1, b) = named(source, step, kind, k), named(source, step, kind, k + 1)
+            (row_2, c), (row_3, d) = named(source, step, kind, k + 2), named(source, step, kind, k + 3)
             same = (row_0 == row_1) | (row_0 == row_2) | (row_0 == row_3) | (row_1 == row_2) | (row_1 == row_3) | (row_2 == row_3)
-            if not same:
+            outside = row_0 | row_1 | row_2 | row_3 | (last - row_0) | (last - row_1) | (last - row_2) | (last - row_3)
+            if not (same | (outside < 0)):  # by now: see `row_of`
                 prefetch(source, k * step + DISTANCE)
                 prefetch(u, k * u_row + DISTANCE)
                 if size > CACHE and k < known:
                     for j in range(4):
-                        row, _ = row_of(source, step, kind, k + AHEAD + j)
+                        row, _ = named(source, step, kind, k + AHEAD + j)
                         prefetch(x, row * x_row)
                 notes |= divide_four(
                     x, row_0 * x_row, row_1 * x_row, row_2 * x_row, row_3 * x_row, u, a * u_row, b * u_row, c * u_row, d * u_row
@@ -93,7 +95,7 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, size):
         if again:
             value, before = NOTHING, -1
             for j in range(k, k + few):
-                row, number = row_of(source, step, kind, j)
+                row, number = row_of(source, step, kind, j, rows)
                 if row != before:
                     value = read(x, row * x_row)
                 divisor = read(u, number * u_row)
@@ -103,21 +105,21 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, size):
                 before = row
         elif size > FAR and k + few <= known:
             for j in range(k, k + few):
-                row, _ = row_of(source, step, kind, j + AHEAD)
+                row, _ = named(source, step, kind, j + AHEAD)
                 prefetch(x, row * x_row)
-                notes = divide_one(x, x_row, u, u_row, source, step, kind, j, notes)
+                notes = divide_one(x, x_row, u, u_row, source, step, kind, j, rows, notes)
         else:
             for j in range(k, k + few):
-                notes = divide_one(x, x_row, u, u_row, source, step, kind, j, notes)
+                notes = divide_one(x, x_row, u, u_row, source, step, kind, j, rows, notes)
         k, patience = k + few, min(2 * patience, MOST_ONE_BY_ONE)
     return notes
 
 
-def divide_one(x, x_row, u, u_row, source, step, kind, k, notes):
+def divide_one(x, x_row, u, u_row, source, step, kind, k, rows, notes):
     """See `divide_singly`."""
     prefetch(source, k * step + DISTANCE)
     prefetch(u, k * u_row + DISTANCE)
-    row, number = row_of(source, step, kind, k)
+    row, number = row_of(source, step, kind, k, rows)
     value, divisor = read(x, row * x_row), read(u, number * u_row)
     write(x, row * x_row, quotient(value, divisor))
     return note(value, divisor, notes)

@@ -79,7 +79,7 @@ def are_outside(indices, step, narrow, first, last, rows):
 
 
 @inlined
-def row_of(source, step, kind, k):
+def named(source, step, kind, k):
     """The row that the update of number k names, and where it is among the updates."""
     if kind == BY_32:
         return np.intp(read_32(source, k * step)), k
@@ -87,6 +87,14 @@ def row_of(source, step, kind, k):
         return np.intp(read_64(source, k * step)), k
     entry = read_64(source, k * 8)
     return entry >> BLOCK_BITS, entry & NUMBERS
+
+
+@inlined
+def row_of(source, step, kind, k, rows):
+    """The same for what is read or written there: always one of so many rows, also where another thread has changed the index since the
+    check."""
+    row, number = named(source, step, kind, k)
+    return row if np.uint64(row) < np.uint64(rows) else 0, number
 
 
 @inlined
@@ -102,12 +110,12 @@ def mark(plan, block):
     for part in range(parts - 1, -1, -1):
         write_word(lengths, part * 8, 0)
         for k in range(first + part * share, min(first + part * share + share, last)):
-            row, _ = row_of(indices, step, kind, k)
+            row, _ = row_of(indices, step, kind, k, rows)
             write_byte(marks, row, np.uint8(part))
     for part in range(1, parts):
         for k in range(first + part * share, min(first + part * share + share, last)):
-            row, _ = row_of(indices, step, kind, k)
-            owner = np.intp(read_byte(marks, row))
+            row, _ = row_of(indices, step, kind, k, rows)
+            owner = min(np.intp(read_byte(marks, row)), parts - 1)  # which another index may have, since it was marked
             if owner != part:
                 length = read_word(lengths, owner * 8)
                 if length == capacity:
@@ -121,8 +129,8 @@ def mark(plan, block):
 def sort(plan, block, piece):
     """List the updates of a piece of a block for the parts that own their rows: rows that begin in one cache line are one part's. False if
     a list is full, as `mark`. There are two parts or more."""
-    capacity, parts, pieces, x, x_row = (read_word(plan, CAPACITY), read_word(plan, PARTS), read_word(plan, PIECES), read_word(plan, X),
-        read_word(plan, X_ROW))  # fmt: skip
+    capacity, parts, pieces, x, x_row, rows = (read_word(plan, CAPACITY), read_word(plan, PARTS), read_word(plan, PIECES),
+        read_word(plan, X), read_word(plan, X_ROW), read_word(plan, ROWS))  # fmt: skip
     indices, step, kind = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
     start = block * read_word(plan, BLOCK)
     first = start + piece * read_word(plan, SHARE)
@@ -135,7 +143,7 @@ def sort(plan, block, piece):
         write_word(ends, part * 8, lists + (list_number + part) * capacity * 8)
     while first < last:
         for k in range(first, min(first + AT_ONCE, last)):
-            row, _ = row_of(indices, step, kind, k)
+            row, _ = row_of(indices, step, kind, k, rows)
             mixed = np.int64((x + row * x_row) >> 6) * MIXER
             part = np.intp((mixed >> (64 - bits)) & (parts - 1))
             end = read_word(ends, part * 8)

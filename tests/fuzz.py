@@ -1,0 +1,397 @@
+"""A fuzzer of the public functions: operands of all kinds and layouts, in memory that ends at pages which nobody may touch.
+
+    python tests/fuzz.py --minutes 20
+
+Hypothesis makes the calls. What a remainder gives, raises and leaves in memory is compared with NumPy's function, bit for bit; what
+`scatter_div` does, with a plain loop. All arrays lie between pages without access, so a read or a write outside of them ends the process,
+and then the call is named that did it. Every fourth run has a thread that changes the operands meanwhile: then the process has to go on, no
+more.
+(POSIX only: the pages are made by `mprotect`.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import faulthandler
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from conftest import BFLOAT16, DTYPES, INTEGERS, OPERATIONS, assert_same_bits, is_float
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from scatter_oracle import converts, sequential
+
+import fastops
+from fastops.engine import threads
+from fastops.engine.iteration import cells_apart
+
+Array = np.ndarray[Any, Any]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+PAGE, ROOM, REGIONS = mmap.PAGESIZE, 1 << 19, 4
+ODD = [np.dtype(kind) for kind in ("?", "c8", "g", "m8[s]", "M8[D]", "S3", "i4,f4")]  # which fastops has no loops for
+ERRORS = (TypeError, ValueError, RuntimeError, OverflowError, IndexError, ZeroDivisionError)
+
+
+# --- memory -------------------------------------------------------------------------------------------------------------------------------
+def guarded() -> Array:
+    """Bytes between two pages without access."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    memory = mmap.mmap(-1, ROOM + 2 * PAGE)
+    room = np.frombuffer(memory, np.uint8)
+    for place in (0, PAGE + ROOM):
+        if libc.mprotect(ctypes.c_void_p(room.ctypes.data + place), ctypes.c_size_t(PAGE), 0):
+            raise OSError(ctypes.get_errno(), "mprotect")
+    return room[PAGE : PAGE + ROOM]
+
+
+class Memory:
+    """The regions that arrays lie in."""
+
+    def __init__(self) -> None:
+        self.regions = [guarded() for _ in range(REGIONS)]
+
+    def copy(self) -> list[bytes]:
+        return [region.tobytes() for region in self.regions]
+
+    def restore(self, copies: list[bytes]) -> None:
+        for region, copy in zip(self.regions, copies, strict=True):
+            region[:] = np.frombuffer(copy, np.uint8)
+
+    def array(self, draw: Draw, dtype: np.dtype[Any], shape: tuple[int, ...], writes: bool = False) -> Array:
+        """An array in one of the regions, at its very end or beginning, by strides of any kind that fit."""
+        strides, step = [0] * len(shape), dtype.itemsize
+        for axis in draw(st.permutations(range(len(shape)))):
+            kind = draw(st.sampled_from(["next", "next", "next", "gap", "back", "odd", *([] if writes else ["none", "near"])]))
+            strides[axis] = {"next": step, "gap": 2 * step, "back": -step, "odd": step + 1, "none": 0, "near": dtype.itemsize}[kind]
+            step = max(step, abs(strides[axis]) * shape[axis])
+        low = sum(min(stride, 0) * (length - 1) for stride, length in zip(strides, shape, strict=True) if length)
+        high = sum(max(stride, 0) * (length - 1) for stride, length in zip(strides, shape, strict=True) if length) + dtype.itemsize
+        if high - low > ROOM:
+            strides, low, high = list(np.empty(shape, np.bool_).strides), 0, int(np.prod(shape)) * dtype.itemsize
+            strides = [stride * dtype.itemsize for stride in strides]
+        region = draw(st.sampled_from(self.regions))
+        first = draw(st.sampled_from([0, ROOM - (high - low), draw(st.integers(0, 64 if high - low < ROOM - 64 else 0))]))
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        values = fill(draw, dtype, (high - low) // dtype.itemsize + 1)
+        region[first : first + high - low] = values.view(np.uint8)[: high - low]
+        return np.ndarray(shape, dtype, region, first - low, strides)
+
+
+def fill(draw: Draw, dtype: np.dtype[Any], count: int) -> Array:
+    random = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    kind = draw(st.sampled_from(["bits", "small", "few"]))
+    if kind == "bits" or dtype.newbyteorder("=") not in DTYPES.values():
+        return np.frombuffer(random.bytes(count * dtype.itemsize + 8), np.uint8).copy()
+    if kind == "small":
+        return random.integers(0 if dtype.kind == "u" else -9, 10, count).astype(dtype)
+    return np.resize(np.array([3, 1, 7, 2, 100]), count).astype(dtype)
+
+
+# --- operands -----------------------------------------------------------------------------------------------------------------------------
+class Refusing(np.ndarray):  # type: ignore[type-arg]
+    __array_ufunc__ = None
+
+
+class Raising(np.ndarray):  # type: ignore[type-arg]
+    def __array_wrap__(self, *args: Any, **kwargs: Any) -> Any:
+        raise LookupError("wrap")
+
+
+class Catching(np.ndarray):  # type: ignore[type-arg]
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+        raise LookupError("ufunc")
+
+
+class Bad:
+    def __mod__(self, other: Any) -> Any:
+        raise LookupError("mod")
+
+    __rmod__ = fmod = __mod__
+
+
+class NoArray:
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise LookupError("array")
+
+
+SCALARS = (
+    0,
+    1,
+    -1,
+    3,
+    2**31,
+    2**64,
+    -(2**70),
+    0.0,
+    -2.5,
+    float("nan"),
+    True,
+    None,
+    "x",
+    b"y",
+    1j,
+    np.float16(2),
+    np.int8(-128),
+    BFLOAT16.type(3),
+)
+OBJECTS = (
+    [1, 2],
+    [[1.5]],
+    (),
+    [[1], [2, 3]],
+    Bad(),
+    NoArray(),
+    np.array([Bad()]),
+    np.array([7, 2.5, None], object),
+    np.ma.array([5, 6], mask=[0, 1]),
+)
+LENGTHS = st.sampled_from([0, 1, 1, 2, 3, 5, 16, 33, 130])
+
+
+def shapes(draw: Draw) -> tuple[int, ...]:
+    if draw(st.integers(0, 5)) == 0:
+        return (draw(st.sampled_from([1_000, 9_999, 10_000, 30_000])),)
+    shape = tuple(draw(st.lists(LENGTHS, max_size=4)))
+    return shape if np.prod(shape, dtype=float) <= 30_000 else shape[:1]
+
+
+def dtypes(draw: Draw) -> np.dtype[Any]:
+    dtype = draw(st.sampled_from([*DTYPES.values()] * 3 + ODD))
+    return dtype.newbyteorder() if dtype != BFLOAT16 and draw(st.integers(0, 9)) == 0 else dtype
+
+
+def operand(draw: Draw, memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    kind = draw(st.integers(0, 19))
+    if kind < 2:
+        return draw(st.sampled_from(SCALARS))
+    if kind == 2:
+        return draw(st.sampled_from(OBJECTS))
+    array = memory.array(draw, dtype, shape)
+    if kind == 3:
+        return array.view(
+            draw(st.sampled_from([Refusing, Raising, Catching, np.matrix] if array.ndim == 2 else [Refusing, Raising, Catching]))
+        )
+    return array[()] if kind == 4 else array
+
+
+def like(draw: Draw, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that broadcasts with it, mostly."""
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        return shapes(draw)
+    return (
+        shape[draw(st.integers(0, len(shape))) if kind == 1 else 0 :] if kind < 7 else tuple(1 if draw(st.booleans()) else n for n in shape)
+    )
+
+
+# --- calls --------------------------------------------------------------------------------------------------------------------------------
+def told(call: Callable[[], Any]) -> tuple[Any, type | None]:
+    try:
+        with np.errstate(all="ignore"):
+            return call(), None
+    except Exception as error:
+        return None, type(error)
+
+
+def text(values: Any) -> str:
+    if isinstance(values, tuple | list) and len(values) < 5:
+        return f"({', '.join(map(text, values))})"
+    if isinstance(values, np.ndarray) and values.size > 20:
+        return f"{type(values).__name__}({values.dtype}, shape={values.shape}, strides={values.strides}, at={values.ctypes.data:#x})"
+    return f"{values!r:.500}"
+
+
+def same(got: Any, want: Any) -> None:
+    assert type(got) is type(want), (type(got), type(want))
+    if isinstance(want, tuple):
+        for a, b in zip(got, want, strict=True):
+            same(a, b)
+    elif isinstance(want, np.ndarray | np.generic) and want.dtype in DTYPES.values():
+        assert_same_bits(got, want)
+    elif isinstance(want, np.ndarray | np.generic) and want.dtype.kind in "fc":  # wider ones have bits that nobody fills
+        assert got.dtype == want.dtype
+        assert np.array_equal(got, want, equal_nan=True)
+    elif isinstance(want, np.ndarray | np.generic):
+        assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes()) or want.dtype.hasobject
+
+
+def remainders(draw: Draw, memory: Memory, log: Callable[[str], None], racing: bool) -> None:
+    name, shape, dtype = draw(st.sampled_from(list(OPERATIONS))), shapes(draw), dtypes(draw)
+    other = dtype if draw(st.integers(0, 3)) else dtypes(draw)
+    x1, x2, out, keywords = operand(draw, memory, dtype, shape), operand(draw, memory, other, like(draw, shape)), None, dict[str, Any]()
+    method = draw(st.sampled_from(["__call__"] * 8 + ["reduce", "accumulate", "outer", "at"]))
+    args: tuple[Any, ...] = (x1, x2)
+    if method in ("reduce", "accumulate"):
+        args = (x1,)
+    elif method == "at":
+        args = (x1, draw(st.sampled_from([0, [0, 0], [1, -1], slice(None)])), x2)
+    if method == "__call__" and draw(st.booleans()):
+        kind = draw(st.sampled_from(["new", "first", "second"]))
+        out = (
+            memory.array(draw, draw(st.sampled_from([dtype, dtype, dtypes(draw)])), shape, writes=True)
+            if kind == "new"
+            else args[kind == "second"]
+        )
+        keywords["out"] = out
+    if method == "__call__" and draw(st.integers(0, 5)) == 0:
+        keywords |= draw(
+            st.sampled_from([{"where": np.array([True])}, {"casting": "unsafe"}, {"dtype": "f8"}, {"order": "F"}, {"subok": False}])
+        )
+    if method == "outer" and getattr(x1, "size", 1) * getattr(x2, "size", 1) > 100_000:
+        return
+    log(f"{name}.{method} {text(args)} {text(list(keywords.items()))}")
+    ours, twin = (getattr(function, method) for function in OPERATIONS[name])
+    if racing:
+        told(lambda: ours(*args, **keywords))
+        return
+    before = memory.copy()
+    want, wanted = told(lambda: twin(*args, **keywords))
+    want, left = (want.copy() if isinstance(want, np.ndarray) else want), memory.copy()
+    memory.restore(before)
+    got, error = told(lambda: ours(*args, **keywords))
+    assert error is wanted, (error, wanted)
+    involved = [np.asarray(x).dtype for x in (*args, out) if isinstance(x, np.ndarray | np.generic)]
+    if BFLOAT16 in involved or (isinstance(out, np.ndarray) and not cells_apart(out)):
+        return  # of bfloat16 ml_dtypes has other values; and of cells that share memory it is not said who comes last
+    written = args[0] if method == "at" else out
+    if error is None:
+        same(got, want)
+    if isinstance(written, np.ndarray):
+        blank(memory, written, left)
+    assert memory.copy() == left, "something else was written than by NumPy"
+
+
+def blank(memory: Memory, x: Array, copies: list[bytes]) -> None:
+    """Zeros for what is written, in the regions and in their copies: NaN may have other bits, and `same` compared them."""
+    after = memory.copy()
+    memory.restore(copies)
+    x[...] = np.zeros((), x.dtype)
+    copies[:] = memory.copy()
+    memory.restore(after)
+    x[...] = np.zeros((), x.dtype)
+
+
+def scatter(draw: Draw, memory: Memory, log: Callable[[str], None], racing: bool) -> None:
+    shape = draw(st.sampled_from([(5,), (300,), (7, 3), (40, 130), (6, 2, 5), (0,), (3, 0), (), (1, 40)]))
+    dtype, kind = dtypes(draw), np.dtype(draw(st.sampled_from(["i8", "i8", "i8", "i4", ">i8", "i2", "u8", "f8"])))
+    count = draw(st.sampled_from([(), (0,), (1,), (3,), (2, 3), (40,), (1_000,), (2, 40)]))
+    count = count if np.prod((*count, *shape[1:])) * dtype.itemsize <= ROOM else (3,)
+    x = memory.array(draw, dtype, shape, writes=draw(st.integers(0, 9)) > 0)
+    index = memory.array(draw, kind, count)
+    if draw(st.integers(0, 9)) and shape and shape[0] and index.size:
+        index[...] = np.random.default_rng(draw(st.integers(0, 99))).integers(0, shape[0], count)
+    other = dtype if draw(st.integers(0, 3)) else dtypes(draw)
+    updates: Any = memory.array(draw, other, count + shape[1:] if draw(st.integers(0, 9)) else shapes(draw))
+    if draw(st.integers(0, 9)) and other in INTEGERS.values():
+        updates[updates == 0] = 3
+    if draw(st.integers(0, 9)) == 0:
+        updates = draw(st.sampled_from([*SCALARS, *OBJECTS]))
+    log(f"scatter_div {text((x, index, updates))}")
+    if racing:
+        told(lambda: fastops.scatter_div(x, index, updates))
+        return
+    before, native = memory.copy(), dtype.newbyteorder("=")
+    values, places, divisors = x.copy(), index.copy(), updates.copy() if isinstance(updates, np.ndarray) else updates
+    result, error = told(lambda: fastops.scatter_div(x, index, updates))
+    if error is not None:
+        assert memory.copy() == before, "an error after a write"
+        assert issubclass(error, (LookupError, *ERRORS)), error
+        right = native in DTYPES.values() and kind.kind == "i" and kind.itemsize >= 4 and x.ndim and cells_apart(x)
+        if right and isinstance(divisors, np.ndarray) and divisors.dtype == native and divisors.shape == count + shape[1:]:
+            inside = not places.size or (places.min() >= 0 and places.max() < len(x))
+            assert not inside or (not is_float(native) and not divisors.all()), error
+        return
+    assert result is x
+    assert native in DTYPES.values()
+    if not isinstance(divisors, np.ndarray) or converts(divisors.dtype, native):
+        assert_same_bits(x.astype(native), sequential(values, places, divisors))
+    left = memory.copy()
+    memory.restore(before)
+    blank(memory, x, left)
+    assert memory.copy() == left, "something else was written than input_x"
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def changing(memory: Memory) -> Iterator[None]:
+    """Another thread writes into all operands."""
+    stop, random = threading.Event(), np.random.default_rng(1)
+
+    def change() -> None:
+        while not stop.is_set():
+            region = memory.regions[random.integers(REGIONS)]
+            first = int(random.integers(0, ROOM - 4096))
+            region[first : first + 4096] = random.integers(0, 256, 4096, np.uint8) if random.integers(2) else 0
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def child(number: int, examples: int, place: str) -> None:
+    """A run of so many calls, by that seed; before each, its text is written to the file."""
+    faulthandler.enable()
+    fastops.warmup()
+    memory, racing = Memory(), number % 4 == 3
+    if number % 2:
+        threads.WORTHWHILE = 1e-9  # a second thread for whatever may have one
+    with open(place, "wb", buffering=0) as file:
+
+        def log(text: str) -> None:
+            file.seek(0)
+            file.write(f"{text[:4000]:4000}".encode(errors="replace"))
+
+        @seed(number)
+        @settings(max_examples=examples, database=None, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False)
+        @given(st.data())
+        def run(data: Any) -> None:
+            (scatter if data.draw(st.integers(0, 2)) == 0 else remainders)(data.draw, memory, log, racing)
+
+        with changing(memory) if racing else contextlib.nullcontext():
+            run()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--examples", type=int, default=2_000, help="calls of a process (default: 2000)")
+    parser.add_argument("--seed", type=int, help="of a single process, such as one that failed")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options, failed, runs = parser.parse_args(), 0, 0
+    if options.child:
+        child(int(options.child[0]), options.examples, options.child[1])
+        return
+    end = time.monotonic() + 60 * options.minutes
+    number = first = options.seed if options.seed is not None else int.from_bytes(os.urandom(3), "little") & ~3
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "call")
+        while number == first or (options.seed is None and time.monotonic() < end):
+            command = [sys.executable, "-W", "ignore", __file__, "--examples", str(options.examples), "--child", str(number), str(place)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+            runs += 1
+            if done.returncode:
+                failed += 1
+                print(f"seed {number}: exit code {done.returncode}\n{place.read_text().rstrip()}\n{done.stderr[-6000:]}", flush=True)
+            number += 1
+    print(f"{runs} processes of {options.examples} calls: {failed} failed")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
