@@ -112,8 +112,8 @@ def compiling() -> Iterator[None]:
     with _numbas_lock(), _lock:  # in this order, for what others compile may come here, such as by a remainder in a finalizer
         if _inside:
             raise Unavailable  # this thread itself is at it: called from a signal handler or a finalizer
-        _inside.append(threading.get_ident())
         try:
+            _inside.append(threading.get_ident())  # in here, for an interrupt may come right after it
             yield
         except (Unavailable, MemoryError, RecursionError):  # the last two are the caller's, and of the moment
             raise

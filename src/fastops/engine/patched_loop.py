@@ -36,8 +36,8 @@ loop_of, data_of, size_of, compile_of, long_of, left_of, pending_of, later_of, t
     for name in ("loop", "data", "size", "compile", "long", "left", "pending", "later", "truth", "shared", "team", "driver", "raised")
 )
 by_array, by_scalar = real(Record, "by_array"), real(Record, "by_scalar")
-usable, most, affinity_of, mask_of, drive_of, share_of = (
-    *(field(Team, name) for name in ("usable", "most", "affinity", "mask", "drive")),
+usable, most, affinity_of, mask_of, drive_of, alone, identify_of, main_of, share_of = (
+    *(field(Team, name) for name in ("usable", "most", "affinity", "mask", "drive", "alone", "identify", "main")),
     real(Team, "share"),
 )
 set_left, set_raised = store(Record, "left"), store(Record, "raised")
@@ -87,6 +87,8 @@ def shared(args, n, steps, record):
         quietly(driver_of(record), record)
     work = n * (by_scalar(record) if step_b == 0 else by_array(record))
     if drive_of(team) == 0 or not usable(team) or work < 2 * share_of(team):
+        return False
+    if alone(team) and driver.identify(identify_of(team)) != main_of(team):  # it may be one of the layer's own, in a user's function
         return False
     workers = min(threads_of(team), np.intp(work / share_of(team)))
     if workers < 2:

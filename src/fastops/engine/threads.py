@@ -35,6 +35,7 @@ class Team(ctypes.Structure):
         ("caller", ctypes.c_ssize_t),  # the first Python thread that led the team, by its number
         ("several", ctypes.c_ssize_t),  # whether another one did
         ("identify", ctypes.c_void_p),  # the function that gives the number
+        ("main", ctypes.c_ssize_t),  # the main thread
         ("usable", ctypes.c_ssize_t),
         ("most", ctypes.c_ssize_t),  # threads, beside what the affinity and Numba's mask allow
         ("affinity", ctypes.c_void_p),  # the functions that tell them; 0 where there is none
@@ -52,7 +53,7 @@ def after_fork_in_child() -> None:
     _inherited = _inherited or bool(getattr(sys.modules.get("numba.np.ufunc.parallel"), "_is_initialized", False))
     compiler.after_fork_in_child()
     _orphaned = _orphaned or bool(team.several) or team.caller not in (0, threading.get_ident())
-    team.busy = 0
+    team.busy, team.main = 0, threading.get_ident()
     _judge()
 
 
@@ -104,6 +105,7 @@ def _describe() -> None:
     import llvmlite.binding as llvm
 
     team.identify = ctypes.cast(ctypes.pythonapi.PyThread_get_thread_ident, ctypes.c_void_p).value
+    team.main = threading.main_thread().ident or 0
     team.mask = llvm.address_of_symbol("get_num_threads")
     team.most, team.share, team.alone = cpu_quota() or os.cpu_count() or 1, _share(), _layer == "workqueue"
     if hasattr(os, "sched_getaffinity"):
@@ -186,4 +188,10 @@ def worthwhile(work: float) -> bool:
 def workers(work: float) -> int:
     """Threads for `work` nanoseconds of one core; 1 means: run serially, touch no parallel code."""
     launch()
-    return max(1, int(min(limit(), work / _share()))) if team.usable else 1
+    return max(1, int(min(limit(), work / _share()))) if team.usable and not _is_nested() else 1
+
+
+def _is_nested() -> bool:
+    """Whether the layer ends the process if this thread starts others, for it may be one of its own: a user's parallel function called
+    back into Python, whose thread this is not."""
+    return bool(team.alone) and isinstance(threading.current_thread(), threading._DummyThread)
