@@ -17,7 +17,9 @@ def test_the_chosen_layer_is_taken(layer):
 
 
 # What is right in a process whose parent has ended: the middle one of three, whose end the pipe tells.
-ORPHAN = FORK + """
+ORPHAN = (
+    FORK
+    + """
 def in_orphan(call):
     alive, life = os.pipe()
     answer, report = os.pipe()
@@ -36,6 +38,7 @@ def in_orphan(call):
     os.waitpid(middle, 0)
     return os.read(answer, 1).decode()
 """
+)
 
 
 @unix

@@ -1,13 +1,10 @@
-"""Whoever hosts the calls: pools and executors, event loops, handlers and finalizers, users' own parallel functions, those who set limits."""
+"""Whoever hosts the calls: pools, executors, event loops, handlers, finalizers, users' own parallel functions, those who set limits."""
 
 import os
-import pathlib
 from textwrap import dedent
 
 import pytest
 from in_processes import EVERY_CALL, LARGE_CALLS, each_layer, layer_of, run, unix
-
-from fastops.engine import threads
 
 IS_INSIDE = """
 def is_inside(frame):
@@ -185,10 +182,13 @@ print(right(), threads.team.caller != 0, *host(4))
 
 
 # --- those who set limits -----------------------------------------------------------------------------------------------------------------
-UNLIMITED = EVERY_CALL.replace("threads.limit = lambda: 2", "") + """
+UNLIMITED = (
+    EVERY_CALL.replace("threads.limit = lambda: 2", "")
+    + """
 share = driving.share
 driving.share = lambda *args: driven.append(1) or share(*args)
 """
+)
 
 
 @each_layer
@@ -238,32 +238,3 @@ threads.cpu_quota = lambda: 1
 print(is_parallel(), threads.limit())
 """
     assert run(UNLIMITED + code) == ["False", "1", "True", "False", "1"]
-
-
-NEW, OLD = "sys/fs/cgroup", "sys/fs/cgroup/cpu"  # the folders of both versions of control groups
-QUOTAS = {  # what a process is in, the files there, and the processors that these grant
-    "none": ("0::/a/b", {f"{NEW}/a/b/cpu.max": "max 100000"}, None),
-    "one and a half": ("0::/a/b", {f"{NEW}/a/b/cpu.max": "150000 100000"}, 2),
-    "a tenth": ("0::/a", {f"{NEW}/a/cpu.max": "10000 100000"}, 1),
-    "of the group around": ("0::/a/b", {f"{NEW}/a/b/cpu.max": "max 100000", f"{NEW}/a/cpu.max": "300000 100000"}, 3),
-    "the least": ("0::/a/b", {f"{NEW}/a/b/cpu.max": "400000 100000", f"{NEW}/a/cpu.max": "200000 100000"}, 2),
-    "of a container": ("0::/", {f"{NEW}/cpu.max": "200000 50000"}, 4),
-    "of a container, as the host names it": ("0::/host/a", {f"{NEW}/cpu.max": "200000 100000"}, 2),
-    "version 1": (
-        "4:memory:/m\n3:cpu,cpuacct:/a",
-        {f"{OLD}/a/cpu.cfs_quota_us": "250000", f"{OLD}/a/cpu.cfs_period_us": "100000", f"{OLD}/m/cpu.cfs_quota_us": "1"},
-        3,
-    ),
-    "version 1, none": ("3:cpu:/a", {f"{OLD}/a/cpu.cfs_quota_us": "-1", f"{OLD}/a/cpu.cfs_period_us": "100000"}, None),
-    "something else": ("0::/a", {f"{NEW}/a/cpu.max": "what is this"}, None),
-    "no control groups": (None, {}, None),
-}
-
-
-@pytest.mark.parametrize(("groups", "files", "processors"), QUOTAS.values(), ids=QUOTAS)
-def test_quotas_of_control_groups(groups, files, processors, tmp_path, monkeypatch):
-    for name, text in {**files, **({"proc/self/cgroup": groups} if groups else {})}.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text + "\n")
-    monkeypatch.setattr(pathlib, "Path", lambda path: tmp_path / path.lstrip("/"))
-    assert threads.cpu_quota.__wrapped__() == processors
