@@ -217,5 +217,7 @@ def test_quotas_of_control_groups(groups, files, processors, tmp_path, monkeypat
     for name, text in {**files, **({"proc/self/cgroup": groups} if groups else {})}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
-    monkeypatch.setattr(pathlib, "Path", lambda path: tmp_path / path.lstrip("/"))
-    assert threads.cpu_quota.__wrapped__() == processors
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib, "Path", lambda path: tmp_path / path.lstrip("/"))
+        granted = threads.cpu_quota.__wrapped__()
+    assert granted == processors
