@@ -287,7 +287,7 @@ def scatter(draw: Draw, memory: Memory, log: Callable[[str], None], racing: bool
     shape = draw(st.sampled_from([(5,), (300,), (7, 3), (40, 130), (6, 2, 5), (0,), (3, 0), (), (1, 40)]))
     dtype, kind = dtypes(draw), np.dtype(draw(st.sampled_from(["i8", "i8", "i8", "i4", ">i8", "i2", "u8", "f8"])))
     count = draw(st.sampled_from([(), (0,), (1,), (3,), (2, 3), (40,), (1_000,), (2, 40)]))
-    count = count if np.prod((*count, *shape[1:])) * dtype.itemsize <= ROOM else (3,)
+    count = count if np.prod((*count, *shape[1:])) * 16 <= ROOM else (3,)
     x = memory.array(draw, dtype, shape, writes=draw(st.integers(0, 9)) > 0)
     index = memory.array(draw, kind, count)
     if draw(st.integers(0, 9)) and shape and shape[0] and index.size:
