@@ -27,7 +27,7 @@ def test_an_exception_of_others_is_not_tried_again():
         raise Late
 
     with pytest.raises(Late):
-        compiler._make("never", compile)
+        compiler._make("never", compile, compile)
     assert tried == [True]
 
 

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -61,15 +60,9 @@ def cache_place() -> Path | None:
     """The folder where Numba keeps fastops' compiled code: in NUMBA_CACHE_DIR if that is set, else beside the sources, else in the user's
     cache; None if it can keep it nowhere."""
     compiler.numba()
-    from numba.core import caching
-
     from .kernels import loops
 
-    cache: Any = caching.FunctionCache
-    try:
-        return Path(cache(loops.inner_loop).cache_path)
-    except RuntimeError:  # "no locator available"
-        return None
+    return compiler.cache_folder(loops.inner_loop)
 
 
 def cache_text(place: Path | None) -> str:

@@ -5,7 +5,8 @@ work, one warning says why, and NumPy serves the call.
 
 Caching is safe by construction. Numba's cache does not notice a change in a second file, and two processes that cache different
 signatures under one name can mix them up; so every function here has one signature and a name of its own, which ends in a stamp of
-fastops' sources, of Numba's and LLVM's versions and of the processor.
+fastops' sources, of the versions of Numba, LLVM and NumPy, and of the processor. Where the sources have changed since they were imported,
+nothing is cached.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import errors
+import numpy as np
+
+from . import errors, sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Unavailable(Exception):
@@ -180,17 +186,23 @@ def features() -> dict[str, bool]:
 def stamp() -> str:
     """What a compiled function depends on beside its own file."""
     import hashlib
-    from importlib import resources
 
     import llvmlite
 
-    digest = hashlib.sha256(repr((target(), numba().__version__, llvmlite.__version__)).encode())
-    for folder in ("engine", "kernels"):
-        files = resources.files("fastops").joinpath(folder)
-        for file in sorted(files.iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith(".py"):
-                digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    versions = repr((target(), numba().__version__, llvmlite.__version__, np.__version__))
+    return hashlib.sha256(versions.encode() + sources.content()).hexdigest()[:16]
+
+
+def cache_folder(function: Callable[..., Any]) -> Path | None:
+    """Where Numba keeps what it makes of a function; None if it can keep it nowhere."""
+    from pathlib import Path
+
+    from numba.core.caching import FunctionCache
+
+    try:
+        return Path(FunctionCache(function).cache_path)
+    except (RuntimeError, ValueError):  # "no locator available", a path that cannot be encoded
+        return None
 
 
 def _specialise(template: Callable[..., Any], names: Mapping[str, Any], name: str) -> FunctionType:
@@ -201,24 +213,34 @@ def _specialise(template: Callable[..., Any], names: Mapping[str, Any], name: st
     return function
 
 
-def _make(name: str, compile: Callable[[bool], Any]) -> Compiled:
-    """Compile with the cache, or without where it cannot be used: no writable folder, a full disk, damaged files. Inside `compiling`."""
+def _make(name: str, body: Callable[..., Any], compile: Callable[[bool], Any]) -> Compiled:
+    """Compile with the cache, or without where it cannot be used: no writable folder, a full disk, damaged files, other sources than those
+    that were imported. Inside `compiling`."""
     if name not in _made:
         try:
-            function = compile(True)
+            function = compile(sources.are_imported())
         except Exception as error:
             if _is_foreign(error):
                 raise
+            _discard(body)
             function = compile(False)
         _made[name] = Compiled(function, function.address, name, function.cache_hits > 0)
     return _made[name]
+
+
+def _discard(body: Callable[..., Any]) -> None:
+    """Its files in the cache, which may be damaged: the next process then makes them anew."""
+    with suppress(Exception):  # nor can these be removed, perhaps
+        folder = cache_folder(body)
+        for file in folder.glob(f"*.{body.__qualname__}-*") if folder else ():
+            file.unlink()
 
 
 def c_function(template: Callable[..., Any], names: Mapping[str, Any], name: str, signature: Any, parallel: bool = False) -> Compiled:
     """`template` as a C function of that signature. Inside `compiling`."""
     module, body = numba(), _specialise(template, names, name)
     options = {"nopython": True, "parallel": parallel, "error_model": "numpy"}
-    return _make(name, lambda cache: module.cfunc(signature, cache=cache, **options)(body))
+    return _make(name, body, lambda cache: module.cfunc(signature, cache=cache, **options)(body))
 
 
 def inner_loop(template: Callable[..., Any], names: Mapping[str, Any], name: str) -> Compiled:
