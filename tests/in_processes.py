@@ -31,7 +31,7 @@ each_layer = pytest.mark.parametrize("layer", LAYERS)
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork and no alarm")
 
 
-def run(code, *flags, timeout=120, path=None, **environment):
+def run(code, *flags, timeout=120, path=None, python=sys.executable, **environment):
     """Standard output of a Python process; it fails where the process does, and shows why. A variable of None is unset."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "OMP_", "PYTHONW"))}
     env |= {"PYTHONPATH": str(path)} if path else {}
@@ -39,7 +39,7 @@ def run(code, *flags, timeout=120, path=None, **environment):
         env.pop(name, None)
         if value is not None:
             env[name] = str(value)
-    done = subprocess.run([sys.executable, *flags, "-c", code], env=env, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run([python, *flags, "-c", code], env=env, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}"
     return done.stdout.split()
 

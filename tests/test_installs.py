@@ -1,130 +1,145 @@
-"""Caches, and what may be missing or broken: Numba, its cache folder, a part of it."""
+"""What may be missing or broken beside fastops (Numba, a threading layer, tbb), how Python is started, and where fastops is installed."""
 
 import os
-import subprocess
+import shutil
 import sys
-import zipfile
+import sysconfig
+import venv
+from pathlib import Path
 
+import llvmlite
+import numba
+import numpy as np
 import pytest
-from in_processes import ENTRY, LARGE_CALLS, SOURCE, run
-
-# --- caches -------------------------------------------------------------------------------------------------------------------------------
-REPORT = """
-from fastops.engine import compiler
-print(right(), len(driven), *(f"{made.name}:{made.from_cache}" for made in compiler.compiled()))
-"""
-
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory):
-    """A cache folder of its own, filled by a first process."""
-    folder = tmp_path_factory.mktemp("cache")
-    first = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=folder)
-    assert first[:2] == ["True", "2"]
-    assert sorted(first[2:]) == ["drive_in_parallel:False", f"{ENTRY}:False", "fmod_float64:False", "remainder_int32:False"]
-    return folder
-
-
-def test_second_process_compiles_nothing(warm):
-    second = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=warm)
-    assert second[:2] == ["True", "2"]
-    assert sorted(second[2:]) == ["drive_in_parallel:True", f"{ENTRY}:True", "fmod_float64:True", "remainder_int32:True"]
-
-
-def test_another_processor_compiles_anew(warm):
-    """Its code is not the first one's, also from the same folder."""
-    other = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=warm, NUMBA_CPU_NAME="generic")
-    assert other[0] == "True"
-    assert all(entry.endswith("False") for entry in other[2:])
-
-
-@pytest.mark.parametrize("damage", ["index", "code", "truncated"])
-def test_damaged_cache(warm, tmp_path, damage):
-    files = [file for file in warm.rglob("*") if file.suffix in (".nbi", ".nbc")]
-    assert len(files) >= 6
-    for file in files:
-        content = file.read_bytes()
-        if file.suffix == {"index": ".nbi", "code": ".nbc"}.get(damage):
-            content = b"garbage" * 100
-        elif damage == "truncated":
-            content = content[: len(content) // 2]
-        copy = tmp_path / file.relative_to(warm)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(content)
-    assert run(LARGE_CALLS + "print(right())", "-W", "error", NUMBA_CACHE_DIR=tmp_path) == ["True"]
-
-
-def test_no_place_for_a_cache(tmp_path):
-    """The package in an archive, no home, and a cache folder that cannot be made."""
-    archive = tmp_path / "package.zip"
-    with zipfile.ZipFile(archive, "w") as packed:
-        for file in SOURCE.rglob("*.py"):
-            packed.write(file, file.relative_to(SOURCE.parent))
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    code = LARGE_CALLS + "print(right(), len(driven), 'package.zip' in fastops.__file__)"
-    environment = {"HOME": blocked / "home", "XDG_CACHE_HOME": blocked / "cache"}
-    assert run(code, "-W", "error", path=archive, NUMBA_CACHE_DIR=blocked / "cache", **environment) == ["True", "2", "True"]
-    assert run(code, "-W", "error", path=archive, **environment) == ["True", "2", "True"]
-
-
-def test_two_processes_fill_one_cache_at_once(tmp_path):
-    code = LARGE_CALLS + "print(right())"
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    try:
-        assert [process.communicate(timeout=200)[0].split() for process in both] == [["True"], ["True"]]
-    finally:
-        for process in both:
-            process.kill()
-    third = run(LARGE_CALLS + REPORT, NUMBA_CACHE_DIR=tmp_path)
-    assert third[0] == "True"
-    assert all(entry.endswith("True") for entry in third[2:])
-
+from cold_starts import FEW_CALLS, REPORT
+from in_processes import EVERY_CALL, LAYERS, SOURCE, run
 
 # --- no Numba -----------------------------------------------------------------------------------------------------------------------------
-NO_NUMBA = """
+REFUSAL = "Numba needs NumPy 2.4 or less. Got NumPy 9.9."
+# What stands in numba.py, variables, and what the warning must name.
+CAUSES = {
+    "missing": ("raise ModuleNotFoundError(\"No module named 'numba'\", name='numba')", {}, "No module named 'numba'"),
+    "broken": ("raise OSError('libsvml is not there')", {}, "libsvml is not there"),
+    "refuses this NumPy": (f"raise ImportError({REFUSAL!r})", {}, REFUSAL),
+    "disabled": (None, {"NUMBA_DISABLE_JIT": 1}, "NUMBA_DISABLE_JIT is set"),
+}
+NUMPYS_RESULTS = """
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     results = [right(), right(), np.array_equal(fastops.mod.outer(i[:200], j[:200]), np.remainder.outer(i[:200], j[:200]))]
     results += [fastops.mod(7, 4) == 3, fastops.fmod(-7, 4) == -3]
     out = np.empty_like(x)
     results.append(fastops.fmod(x, y, out=out) is out and np.array_equal(out, want))
-    zeros = fastops.mod(i, 0)
-kinds = [entry.category.__name__ for entry in caught]
-print(all(results), len(driven), *kinds)
-print(str(caught[0].message).replace(" ", "_"))
+    quotients = fastops.scatter_div(np.arange(6), [0, 5, 5], [1, 2, 2])
+    results.append(quotients.tolist() == [0, 1, 2, 3, 4, 1])
+    for function in (fastops.mod, fastops.fmod):
+        for dtype in "bhilqBHILQefd":
+            a, b = (operand[:20_000].astype(dtype) for operand in ((x, y) if dtype in "efd" else (i, j | 1)))
+            results.append(function(a, b).tobytes() == getattr(np, function.__name__)(a, b).tobytes())
+    fastops.warmup("float32")
+    fastops.warmup()
+print(all(results), len(driven), len(caught), caught[0].category.__name__, CAUSE in str(caught[0].message), caught[0].filename)
+"""
+NO_PATCH = """
+refused = 0
+try:
+    fastops.patch_numpy()
+except RuntimeError as error:
+    refused += CAUSE in str(error)
+try:
+    with fastops.patched():
+        pass
+except RuntimeError as error:
+    refused += CAUSE in str(error)
+fastops.unpatch_numpy()
+print(refused, fastops.is_patched(), np.array_equal(i % j, want_integers))
+"""
+COMMANDS = """
+import contextlib, io
+from fastops import __main__
+said = []
+for command in (["info"], ["warmup"], ["run", "nothing.py"]):
+    with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.redirect_stderr(text):
+        try:
+            code = __main__.main(command)
+        except SystemExit as error:
+            code = error.code
+    said += [code, CAUSE in text.getvalue()]
+print(*said)
 """
 
 
-def test_missing_numba_is_one_warning_and_numpys_results():
-    words = run("import sys; sys.modules['numba'] = None" + LARGE_CALLS + NO_NUMBA)
-    assert words[:4] == ["True", "0", "RuntimeWarning", "RuntimeWarning"]  # the second one for the division by zero
-    assert len(words) == 5
-    assert "numba" in words[4].lower()
-    assert "Error" in words[4]
+@pytest.mark.parametrize("cause", list(CAUSES))
+def test_without_numba_one_warning_and_numpys_results(cause, tmp_path):
+    """And from all else an answer that names the cause."""
+    stub, environment, text = CAUSES[cause]
+    if stub:
+        (tmp_path / "numba.py").write_text(stub)
+    code = EVERY_CALL + f"CAUSE = {text!r}" + NUMPYS_RESULTS + NO_PATCH + COMMANDS
+    words = run(code, path=f"{tmp_path}{os.pathsep}{SOURCE.parent}", **environment)
+    assert words[:6] == ["True", "0", "1", "RuntimeWarning", "True", "<string>"]
+    assert words[6:9] == ["2", "False", "True"]
+    assert words[9:] == ["0", "True", "1", "True", "1", "True"]
 
 
-def test_broken_numba_is_one_warning_and_numpys_results(tmp_path):
-    (tmp_path / "numba.py").write_text("raise OSError('libsvml is not there')")
-    words = run(LARGE_CALLS + NO_NUMBA, path=f"{tmp_path}{os.pathsep}{SOURCE.parent}")
-    assert words[:4] == ["True", "0", "RuntimeWarning", "RuntimeWarning"]
-    assert len(words) == 5
-    assert "libsvml_is_not_there" in words[4]
-
-
-def test_disabled_jit_is_one_warning_and_numpys_results():
-    words = run(LARGE_CALLS + NO_NUMBA, NUMBA_DISABLE_JIT=1)
-    assert words[:4] == ["True", "0", "RuntimeWarning", "RuntimeWarning"]
-    assert len(words) == 5
-    assert "NUMBA_DISABLE_JIT" in words[4]
-
-
-def test_the_warning_of_missing_numba_points_at_the_caller():
-    code = """
+# --- no threading layer -------------------------------------------------------------------------------------------------------------------
+WITHOUT_LAYERS = """
+import sys
+from importlib import metadata
+def files(package, files=metadata.files):
+    if package in hidden:
+        raise metadata.PackageNotFoundError(package)
+    return files(package)
+metadata.files = files
+sys.modules |= {f"numba.np.ufunc.{layer}{'pool' * (layer != 'workqueue')}": None for layer in hidden}
+"""
+WHICH_LAYER = """
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    fastops.mod(i, j)
-print(caught[0].filename)
+    print(right(), right(), len(driven) > 0, threads.launch() or "none", *(entry.category.__name__ for entry in caught))
 """
-    assert run("import sys; sys.modules['numba'] = None" + LARGE_CALLS + code) == ["<string>"]
+
+
+@pytest.mark.parametrize("hidden", [("omp",), ("tbb",), ("omp", "tbb"), ("omp", "tbb", "workqueue")], ids=" and ".join)
+def test_without_threading_layers(hidden):
+    """Those of libgomp and of the tbb package: the next one serves; without any, one thread and one warning."""
+    remaining = [layer for layer in ("tbb", "omp", "workqueue") if layer in LAYERS and layer not in hidden]  # in Numba's order
+    expected = ["True", remaining[0]] if remaining else ["False", "none", "RuntimeWarning"]
+    assert run(f"hidden = {hidden}" + WITHOUT_LAYERS + EVERY_CALL + WHICH_LAYER) == ["True", "True", *expected]
+
+
+# --- how Python is started ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("flags", [["-O"], ["-OO"], ["-W", "error"], ["-I"], ["-X", "utf8=0"]], ids=" ".join)
+def test_flags_of_python(flags):
+    found = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r})\n"  # which -I ignores a variable for
+    words = run(found + EVERY_CALL + "print(right(), fastops.__file__ is not None, len(driven) > 0)", *flags)
+    assert words == ["True", "True", "True"]
+
+
+# --- where it is installed ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["regular", "editable"])
+def test_folders_with_spaces_and_letters_of_all_kinds(kind, tmp_path):
+    """A virtual environment, the sources, and their cache: beside them, or in a home where no folder can be beside them."""
+    folder = tmp_path / "Zoë's Übung"
+    venv.create(folder, symlinks=os.name != "nt")
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / Path(sys.executable).name
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
+    sources = packages if kind == "regular" else folder / "my sources"
+    shutil.copytree(SOURCE, sources / "fastops", ignore=shutil.ignore_patterns("__pycache__"))
+    others = {str(Path(package.__file__).parents[1]) for package in (np, numba, llvmlite)}
+    encoding = "utf-8" if sys.version_info >= (3, 13) else "locale"
+    (packages / "fastops.pth").write_text("\n".join([str(sources), *others]), encoding)
+    calls, home = EVERY_CALL, sources
+    if kind == "editable":
+        calls, home = FEW_CALLS, folder / "at home"
+        for part in ("engine", "kernels"):
+            (sources / "fastops" / part / "__pycache__").write_text("")
+    code = calls + REPORT + "print(fastops.__file__.startswith(sys.prefix))"
+    environment = {"PYTHONPATH": None, "NUMBA_CACHE_DIR": None, "XDG_CACHE_HOME": None, "HOME": home}
+    for found in (False, True):
+        right, *functions, of_sources = run(code, "-W", "error", python=python, **environment)
+        assert (right, of_sources) == ("True", "True")
+        assert functions
+        assert all(function.endswith(f":{found}") for function in functions)
+    if os.name != "nt":  # which does not tell its home by a variable
+        assert {file.name.partition(".")[2].rpartition("_")[0] + ":True" for file in home.rglob("*.nbc")} == set(functions)

@@ -1,0 +1,200 @@
+"""A cache that cannot be used costs time, never a wrong result or an exception."""
+
+import os
+import pickle
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cold_starts import FEW_CALLS, REPORT, cold_start
+from in_processes import ENTRY, EVERY_CALL, SCATTER_ENTRY, SOURCE, run, unix
+
+EVERY, FEW = EVERY_CALL + REPORT, FEW_CALLS + REPORT
+LOOPS = ["fmod_float64", "remainder_int32", "scatter_div_float64"]
+FUNCTIONS = sorted([*LOOPS, ENTRY, SCATTER_ENTRY, "scatter_div", "drive_in_parallel"])
+MADE, FOUND = (["True", *(f"{name}:{found}" for name in FUNCTIONS)] for found in (False, True))
+
+# Permissions mean nothing to root, as long as it has its capabilities.
+UNPRIVILEGED = """
+import ctypes, os, sys
+if sys.platform == "linux" and os.geteuid() == 0:
+    assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522), (ctypes.c_uint32 * 6)()) == 0
+"""
+
+
+def report(code: str, *flags: str, **environment: object) -> list[str]:
+    """What the process says, with the functions in order."""
+    right, *functions = run(code, *flags, **environment)
+    return [right, *sorted(functions)]
+
+
+def files_of(folder: Path, ending: str) -> list[Path]:
+    return sorted(folder.rglob(f"*.{ending}"))
+
+
+def copy_package(folder: Path) -> Path:
+    return shutil.copytree(SOURCE, folder / "fastops", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """With all that is in it."""
+    folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+    for path in folders:
+        path.chmod(0o555)
+    try:
+        yield
+    finally:
+        for path in folders:
+            path.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A cache folder of its own, filled by a first process; nobody changes it."""
+    folder = tmp_path_factory.mktemp("a cache of Ünïcode")
+    assert report(EVERY, "-W", "error", NUMBA_CACHE_DIR=folder) == MADE
+    return folder
+
+
+@pytest.fixture
+def cache(warm, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(warm, tmp_path / "cache")
+
+
+# --- whose code is it? --------------------------------------------------------------------------------------------------------------------
+def test_second_process_compiles_nothing(warm):
+    assert report(EVERY, NUMBA_CACHE_DIR=warm) == FOUND
+
+
+ANOTHER_NUMPY = "import numba, numpy; numpy.__version__ = '2.0.0'\n"  # Numba itself knows it by its number, and compiles accordingly
+
+
+@pytest.mark.parametrize(("before", "environment"), [("", {"NUMBA_CPU_NAME": "generic"}), (ANOTHER_NUMPY, {})], ids=["processor", "NumPy"])
+def test_another_one_compiles_anew(before, environment, cache):
+    """Its code is not the first one's, also from the same folder."""
+    right, *functions = report(before + FEW, NUMBA_CACHE_DIR=cache, **environment)
+    assert right == "True"
+    assert functions
+    assert all(function.endswith(":False") for function in functions)
+
+
+def test_an_upgrade_in_place(warm, tmp_path):
+    """The formula is in another file than the function that is compiled, and the cache of the old one is still there. A process that
+    imported the old one before, and compiles afterwards, must not leave it to those that come later."""
+    package = copy_package(tmp_path)
+    for folder in ("engine", "kernels"):
+        (package / folder / "__pycache__").mkdir()
+        for file in warm.glob(f"{folder}_*/*"):
+            shutil.copy(file, package / folder / "__pycache__")
+    formula = package / "kernels" / "integers.py"
+    old = formula.read_text("utf-8")
+    new = old.replace("turned = (y if floored else x)", "turned = (x if floored else y)  # the other way about\n    turned = turned")
+    assert new != old
+    upgrade = f"import fastops.kernels.bindings, pathlib; pathlib.Path({str(formula)!r}).write_text({new!r}, 'utf-8')\n"
+    which = REPORT.replace("right()", "np.array_equal(fastops.mod(i, j), np.mod(i, j)), np.array_equal(fastops.mod(i, j), np.fmod(i, j))")
+    of_old, of_new = ["True", "False"], ["False", "True"]
+
+    def words(before: str = "") -> list[str]:
+        return run(before + FEW_CALLS + which, path=tmp_path, NUMBA_CACHE_DIR=None)
+
+    assert words(upgrade) == [*of_old, "remainder_int32:False", f"{ENTRY}:False"]
+    assert words() == [*of_new, "remainder_int32:False", f"{ENTRY}:False"]
+    assert words() == [*of_new, "remainder_int32:True", f"{ENTRY}:True"]
+    formula.write_text(old, "utf-8")
+    assert words() == [*of_old, "remainder_int32:True", f"{ENTRY}:True"]
+
+
+# --- damage -------------------------------------------------------------------------------------------------------------------------------
+def as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGES = {
+    "garbage": lambda file: file.write_bytes(b"garbage" * 100),
+    "empty": lambda file: file.write_bytes(b""),
+    "zeros": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "unreadable": lambda file: file.chmod(0),
+    "folder": as_folder,
+}
+OF_INDEX = {**DAMAGES, "of another Numba": lambda file: file.write_bytes(pickle.dumps("0.1") + b"whatever it wrote")}
+OF_CODE = {**DAMAGES, "missing": Path.unlink}
+
+
+@pytest.mark.parametrize(("ending", "damages"), [("nbi", OF_INDEX), ("nbc", OF_CODE)], ids=["index", "code"])
+def test_damaged_files(ending, damages, cache):
+    """Each in another way. What is of no use does not stay, so that the next process, or the one after it, has a cache again."""
+    files = files_of(cache, ending)
+    remains = {}
+    for file, damage in zip(files, damages.values(), strict=True):
+        damage(file)
+        remains[file] = file.read_bytes() if file.is_file() else None
+    right, *functions = report(UNPRIVILEGED + EVERY, "-W", "error", NUMBA_CACHE_DIR=cache)
+    assert right == "True"
+    readable = [function for function in functions if function.endswith(":True")]
+    assert len(readable) <= (os.name == "nt")  # where all files can be read
+    for file, content in remains.items():
+        assert not file.is_file() or file.read_bytes() != content or readable
+
+
+@unix
+def test_a_full_disk(cache):
+    """As a limit to the size of files: an index is written, what it points at is not."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))\n"
+    names = [file.name for file in files_of(cache, "nb?")]
+    loops = [file for file in files_of(cache, "nb?") if any(f".{name}_" in file.name for name in LOOPS)]
+    assert len(loops) == 2 * len(LOOPS)
+    for file in loops:
+        file.unlink()
+    expected = ["True", *(f"{name}:{name not in LOOPS}" for name in FUNCTIONS)]
+    assert report(limit + EVERY, "-W", "error", NUMBA_CACHE_DIR=cache) == expected
+    assert not set(loops) & set(cache.rglob("*"))
+    assert report(EVERY, "-W", "error", NUMBA_CACHE_DIR=cache) == expected
+    assert [file.name for file in files_of(cache, "nb?")] == names  # nothing is left behind
+
+
+# --- no place -----------------------------------------------------------------------------------------------------------------------------
+@unix
+def test_nothing_can_be_written(cache, tmp_path):
+    """The installation, the folder that was asked for, with a cache in it, and what should be a home. There is nowhere to write to."""
+    copy_package(tmp_path)
+    tried = f"""
+for folder in ({str(cache)!r}, {str(tmp_path / "fastops" / "kernels")!r}, {str(tmp_path)!r}):
+    try:
+        open(os.path.join(folder, "new"), "w")
+    except PermissionError:
+        print("permission_denied")
+"""
+    environment = {"NUMBA_CACHE_DIR": cache, "HOME": tmp_path / "home", "XDG_CACHE_HOME": None}
+    before = sorted(tmp_path.rglob("*"))
+    with unwritable(tmp_path):
+        words = run(UNPRIVILEGED + tried + EVERY, "-W", "error", path=tmp_path, **environment)
+    assert words[:4] == ["permission_denied"] * 3 + ["True"]
+    assert sorted(words[4:]) == MADE[1:]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_archive_without_a_place_for_a_cache(tmp_path):
+    """No home, and a cache folder that cannot be made."""
+    archive = tmp_path / "package.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file in SOURCE.rglob("*.py"):
+            packed.write(file, file.relative_to(SOURCE.parent))
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    environment = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "NUMBA_CACHE_DIR"), blocked / "folder")
+    words = run(FEW + "print('package.zip' in fastops.__file__)", "-W", "error", path=archive, **environment)
+    assert words[0] == words[-1] == "True"
+    assert sorted(words[1:-1]) == sorted(f"{name}:False" for name in (ENTRY, "fmod_float64", "remainder_int32"))
+
+
+# --- all at once --------------------------------------------------------------------------------------------------------------------------
+def test_eight_processes_fill_one_cache_at_once(tmp_path):
+    """`python tests/cold_starts.py` does it more often, and with all operations."""
+    assert cold_start(FEW_CALLS, str(tmp_path)) == (0, 0, 3)  # wrong, lost, functions
