@@ -22,6 +22,7 @@ from .engine import compiler, driving, errors, iteration, threads, vectorcall
 from .engine.headers import WARN_ON_WRITE
 from .engine.operands import (
     INPUTS,
+    MOST_OF_AT,
     PLAIN_NUMBERS,
     PLAIN_SCALARS,
     as_array,
@@ -144,6 +145,8 @@ class Remainder(UfuncLike):
     def _any(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Any arguments, to the ufunc or to one of its methods."""
         inputs = INPUTS[method]
+        if method == "at" and args and isinstance(args[0], np.ndarray) and args[0].ndim > MOST_OF_AT:
+            raise ValueError(f"{self.__name__}.at takes arrays of up to {MOST_OF_AT} dimensions, got one of {args[0].ndim}")
         if len(args) <= inputs[-1] or any(map(is_subclass, every_operand(args, kwargs))):
             return self._by_numpy(method, args, kwargs)
         if method == "at" and not (isinstance(args[0], np.ndarray) or overrides(args[0])):
@@ -162,8 +165,11 @@ class Remainder(UfuncLike):
                 if not str(error).startswith(errors.UNSERVED):
                     raise
             return self._by_numpy(method, args, kwargs)  # which they may know, and which has the loops for times
-        args = tuple(as_array(x) if k in inputs[method == "at" :] else x for k, x in enumerate(args))  # `at` changes the first itself
-        operands = [look_at(args[k]) for k in inputs]
+        try:
+            args = tuple(as_array(x) if k in inputs[method == "at" :] else x for k, x in enumerate(args))  # `at` changes the first itself
+            operands = [look_at(args[k]) for k in inputs]
+        except Exception:  # what gives no array; but NumPy may have something to say of other arguments first
+            return self._by_numpy(method, args, kwargs)
         kinds = [kind_of(x) for x in operands]
         asked = asked_dtype(method, args, kwargs)
         dtypes = [kind for kind in (*kinds, asked) if isinstance(kind, np.dtype)]

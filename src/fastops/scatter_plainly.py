@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .engine import errors
+from .engine.operands import MOST_OF_AT
 
 FLAGS = ((errors.DIVIDE, 1), (errors.OVERFLOW, 2), (errors.UNDERFLOW, 4), (errors.INVALID, 8))  # kinds and NumPy's numbers for them
 _Array = np.ndarray[Any, Any]
@@ -14,11 +15,11 @@ _Array = np.ndarray[Any, Any]
 
 def divide_plainly(x: _Array, index: _Array, by: _Array) -> int:
     """input_x[index[k]] /= by[k] for k = 0, 1, …, all checked before; the floating-point flags that this raised, by NumPy's numbers."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f" and x.ndim <= MOST_OF_AT:
         _, messages = errors.noted(np.divide.at, (x, index, by), {})
         raised = 0
     else:
-        step = _truncate if x.dtype.kind in "iu" else _round_each
+        step = _truncate if x.dtype.kind in "iu" else _divide if x.dtype.kind == "f" else _round_each
         raised, messages = errors.noted(_row_by_row, (step, x, index, by), {})
         if x.dtype.kind in "iu":  # NumPy's remarks on MIN // -1
             return 0
@@ -31,6 +32,11 @@ def _row_by_row(step: Any, x: _Array, index: _Array, by: _Array) -> int:
     for k, row in enumerate(index.tolist()):
         raised |= step(x[row : row + 1], by[k : k + 1])
     return raised
+
+
+def _divide(cells: _Array, by: _Array) -> int:
+    np.divide(cells, by, cells)
+    return 0
 
 
 def _truncate(cells: _Array, by: _Array) -> int:

@@ -13,6 +13,7 @@ from . import errors
 from .capi import NUMBERS
 
 INPUTS = {"__call__": (0, 1), "outer": (0, 1), "at": (0, 2), "reduce": (0,), "accumulate": (0,), "reduceat": (0,)}
+MOST_OF_AT = 32  # dimensions that `numpy.ufunc.at` takes: with more it ends the process (NumPy 2.4)
 _DTYPE_PLACE = {"reduce": 2, "accumulate": 2, "reduceat": 3}
 
 PLAIN_NUMBERS = frozenset({0, *NUMBERS})  # bool counts: NumPy casts it to int8
