@@ -44,7 +44,7 @@ def test_64_dimensions(name, size):
         (a, 7.0),
         (b, a[..., :1]),
         (a[3 * (slice(None),)], b[:, :, :, :1]),
-        (a[..., 0], b.reshape(3, 1, size, 5)[..., 0]),
+        (a[..., 0], b[..., 0]),
     ):
         assert_same_bits(operation(x1, x2), twin(x1, x2))
         out = np.empty_like(x1 + x2)
