@@ -87,10 +87,14 @@ def main() -> None:
     ratios: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         yardstick, _ = together(cores, **alone)
-        many, _ = together(4 * cores)
+        (many, _), (serially, _) = together(4 * cores), together(4 * cores, **alone)
         with busy():
             (_, threaded), (_, serial) = together(1), together(1, **alone)
-        figures = {"throughput of four processes a core": many / yardstick, "time of a process beside one that is busy": threaded / serial}
+        figures = {
+            "throughput of four processes a core": many / yardstick,
+            "the same, each on one thread": serially / yardstick,
+            "time of a process beside one that is busy": threaded / serial,
+        }
         for name, figure in figures.items():
             ratios.setdefault(name, []).append(figure)
     result = {

@@ -24,10 +24,8 @@ def numbers(period: int) -> Array:
 
 def equal(got: Array, x1: Array, x2: Any, twin: np.ufunc) -> bool:
     """Whether it is what NumPy gives, a piece at a time."""
-    starts = range(0, len(got), PIECE)
-    return all(
-        np.array_equal(got[k : k + PIECE], twin(x1[k : k + PIECE], x2[k : k + PIECE] if isinstance(x2, np.ndarray) else x2)) for k in starts
-    )
+    pieces, beside = [slice(k, k + PIECE) for k in range(0, len(got), PIECE)], len(np.atleast_1d(x2)) == len(x1)
+    return all(np.array_equal(got[piece], twin(x1[piece], x2[piece] if beside else x2)) for piece in pieces)
 
 
 def remainders() -> None:
@@ -42,7 +40,7 @@ def remainders() -> None:
     grid = out[: column.size].reshape(column.shape)
     report(
         "mod, rows of three",
-        lambda: fastops.mod(column, y[:3], out=grid) is grid and equal(grid, column, np.resize(y[:3], 3)[None], np.mod),
+        lambda: fastops.mod(column, y[:3], out=grid) is grid and equal(grid, column, y[:3], np.mod),
     )
     report(
         "fmod, in place", lambda: fastops.fmod(out, y, out=out) is out and equal(out[: 3 * PIECE], grid.ravel()[: 3 * PIECE], y, np.fmod)
