@@ -7,7 +7,7 @@ The names that stand nowhere in this file (SIZE, divide_four …) are given when
 import numpy as np
 
 from .primitives import pointer, prefetch, prefetch_to_write, read_word
-from .scatter_indices import BY_64, DISTANCE, FOR_ZEROS, named, read_byte, row_of
+from .scatter_indices import BY_64, DISTANCE, FOR_ZEROS, are_four, named, read_byte, row_of
 from .scatter_plan import OFFSETS, ROWS, UPDATE_ROW, UPDATE_STEP, X_ROW, X_STEP, X
 
 CACHE, FAR = 1 << 18, 1 << 21  # bytes of an input_x that is near anyway, and of one that is far
@@ -77,9 +77,7 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, rows, size):
         if few >= 4:
             (row_0, a), (row_1, b) = named(source, step, kind, k), named(source, step, kind, k + 1)
             (row_2, c), (row_3, d) = named(source, step, kind, k + 2), named(source, step, kind, k + 3)
-            same = (row_0 == row_1) | (row_0 == row_2) | (row_0 == row_3) | (row_1 == row_2) | (row_1 == row_3) | (row_2 == row_3)
-            outside = row_0 | row_1 | row_2 | row_3 | (last - row_0) | (last - row_1) | (last - row_2) | (last - row_3)
-            if not (same | (outside < 0)):  # by now: see `row_of`
+            if are_four(row_0, row_1, row_2, row_3, last):  # and rows at all, by now: see `row_of`
                 prefetch(source, k * step + DISTANCE)
                 prefetch(u, k * u_row + DISTANCE)
                 if size > CACHE and k < known:
