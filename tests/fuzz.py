@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from conftest import BFLOAT16, DTYPES, INTEGERS, OPERATIONS, assert_same_bits, is_float
-from hostile import OBJECTS, REGIONS, ROOM, SCALARS, Array, Draw, Memory, dtypes, like, operand, shapes
+from hostile import OBJECTS, REGIONS, ROOM, SCALARS, Array, Draw, Memory, disguised, dtypes, like, operand, shapes
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from scatter_oracle import converts, sequential
@@ -140,13 +140,14 @@ def scatter(draw: Draw, memory: Memory, log: Callable[[str], None], racing: bool
         updates[updates == 0] = 3
     if draw(st.integers(0, 9)) == 0:
         updates = draw(st.sampled_from([*SCALARS, *OBJECTS]))
-    log(f"scatter_div {text((x, index, updates))}")
+    operands = [disguised(draw, a) if isinstance(a, np.ndarray) and not draw(st.integers(0, 9)) else a for a in (x, index, updates)]
+    log(f"scatter_div {text(operands)}")
     if racing:
-        told(lambda: fastops.scatter_div(x, index, updates))
+        told(lambda: fastops.scatter_div(*operands))
         return
     before, native = memory.copy(), dtype.newbyteorder("=")
     values, places, divisors = x.copy(), index.copy(), updates.copy() if isinstance(updates, np.ndarray) else updates
-    result, error = told(lambda: fastops.scatter_div(x, index, updates))
+    result, error = told(lambda: fastops.scatter_div(*operands))
     if error is not None:
         assert memory.copy() == before, "an error after a write"
         assert issubclass(error, (LookupError, *ERRORS)), error
@@ -155,7 +156,7 @@ def scatter(draw: Draw, memory: Memory, log: Callable[[str], None], racing: bool
             inside = not places.size or (places.min() >= 0 and places.max() < len(x))
             assert not inside or (not is_float(native) and not divisors.all()), error
         return
-    assert result is x
+    assert result is operands[0]
     assert native in DTYPES.values()
     if not isinstance(divisors, np.ndarray) or converts(divisors.dtype, native):
         assert_same_bits(x.astype(native), sequential(values, places, divisors))

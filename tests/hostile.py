@@ -156,11 +156,11 @@ def operand(draw: Draw, memory: Memory, dtype: np.dtype[Any], shape: tuple[int, 
     if kind == 2:
         return draw(st.sampled_from(OBJECTS))
     array = memory.array(draw, dtype, shape)
-    if kind == 3:
-        return array.view(
-            draw(st.sampled_from([Refusing, Raising, Catching, np.matrix] if array.ndim == 2 else [Refusing, Raising, Catching]))
-        )
-    return array[()] if kind == 4 else array
+    return disguised(draw, array) if kind == 3 else array[()] if kind == 4 else array
+
+
+def disguised(draw: Draw, array: Array) -> Array:
+    return array.view(draw(st.sampled_from([Refusing, Raising, Catching, *([np.matrix] if array.ndim == 2 else [])])))
 
 
 def like(draw: Draw, shape: tuple[int, ...]) -> tuple[int, ...]:
