@@ -77,6 +77,13 @@ def test_the_fastest_run_counts(set_clock):
     assert costs.best(lambda: None, 5) == 50
 
 
+def test_a_slow_moment_does_not_count(monkeypatch):
+    """Nor does it where only one of the measurements met it: of no elements, array by array, and by a scalar, in turn."""
+    measured = iter([5_000, 5_100, 5_050, 100, 1_124, 9_000, 4_000, 4_000, 612])
+    monkeypatch.setattr(costs, "best", lambda run, runs: next(measured))
+    assert costs.of_loop(real_ufuncs.loop("fmod", FLOAT64), FLOAT64) == (1.0, 0.5)  # of 1024 elements
+
+
 @each_clock
 def test_no_clock_leads_astray(steps, set_clock, set_start):
     set_clock(steps)
