@@ -5,7 +5,6 @@ python tests/large.py
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -42,9 +41,9 @@ def remainders() -> None:
         "mod, rows of three",
         lambda: fastops.mod(column, y[:3], out=grid) is grid and equal(grid, column, y[:3], np.mod),
     )
-    report(
-        "fmod, in place", lambda: fastops.fmod(out, y, out=out) is out and equal(out[: 3 * PIECE], grid.ravel()[: 3 * PIECE], y, np.fmod)
-    )
+    first, last = out[:PIECE].copy(), out[-PIECE:].copy()
+    fastops.fmod(out, y, out=out)
+    report("fmod, in place", lambda: equal(out[:PIECE], first, y[:PIECE], np.fmod) and equal(out[-PIECE:], last, y[-PIECE:], np.fmod))
 
 
 def scatter() -> None:
@@ -79,10 +78,9 @@ def scatter() -> None:
 
 
 def report(name: str, is_right: Any) -> None:
-    start = time.perf_counter()
     if not is_right():
         raise SystemExit(f"{name}: wrong")
-    print(f"{name}: right ({time.perf_counter() - start:.0f} s)", flush=True)
+    print(f"{name}: right", flush=True)
 
 
 if __name__ == "__main__":
