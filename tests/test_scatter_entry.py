@@ -63,6 +63,15 @@ def interlocked(shape, strides):
     return np.lib.stride_tricks.as_strided(numbers(20), shape, strides)
 
 
+class Unhashable:
+    dtype = property(lambda self: [])
+
+
+class Raising:
+    dtype = property(lambda self: 1 / 0)
+
+
+UNHASHABLE, RAISING = Unhashable(), Raising()
 WITH_METADATA = np.dtype("f4", metadata={"unit": "m"})
 AT_ONCE = {
     "1-D": lambda: (numbers(6), rows(3, 0, 3), numbers(3)),
@@ -166,6 +175,8 @@ BY_PYTHON = {
     "many updates of a far input_x, backwards": lambda: long(limit("f4"), far()[::-1]),
     "many elements of rows": lambda: (numbers(9, limit("f4")), rows(3), numbers(1, limit("f4"))),
     "list": lambda: ([1.0, 2.0], rows(0), numbers(1)),
+    "an object whose dtype cannot be hashed": lambda: (UNHASHABLE, rows(0), numbers(1)),
+    "an object whose dtype raises": lambda: (RAISING, rows(0), numbers(1)),
     "windows": lambda: (np.lib.stride_tricks.as_strided(numbers(9), (3, 2), (4, 4)), rows(1), numbers(1, 2)),
     "one element many times": lambda: (np.lib.stride_tricks.as_strided(numbers(9), (3,), (0,)), rows(1), numbers(1)),
     "other byte order": lambda: (numbers(6, dtype=">f4"), rows(3), numbers(1)),

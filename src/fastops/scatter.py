@@ -146,9 +146,9 @@ def _as_arrays(input_x: Any, indices: Any, updates: Any) -> tuple[Any, Any, Any]
     """The operands as arrays that the entry takes, where input_x is one of a subclass, or where a few of the others are none yet, have
     another dtype or layout, or lie where input_x does. None if all are what they should be, if they are many, and if there is anything to
     be said of them: `_scatter_div` will."""
-    dtype = getattr(input_x, "dtype", None)
-    if dtype not in scatter_compiled.kernels or not _is_array(input_x):
+    if not _is_array(input_x) or input_x.dtype not in scatter_compiled.kernels:
         return None
+    dtype = input_x.dtype
     other_index, other = _is_other(indices, None), _is_other(updates, dtype)
     if not other_index and not other and type(input_x) is np.ndarray:
         other_index, other = (type(x) is np.ndarray and x.size < LARGE and np.may_share_memory(x, input_x) for x in (indices, updates))
