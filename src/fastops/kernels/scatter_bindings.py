@@ -43,6 +43,7 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
         "write": writer(kind, aligned=False),
         "quotient": operation(way.single, kind, kind, kind),
         "note": operation(way.note or no_note, types.uint32, kind, kind, types.uint32),
+        "are_four": are_four,
         "divide_four": four_in_place(way),
         "by_array": in_place(way, 2),
         "by_short_array": in_place(way, 1),
@@ -105,6 +106,24 @@ def four_in_place(division: Division) -> Any:
 
     signature = types.uint32(*(types.voidptr, *[types.intp] * 4) * 2)
     return intrinsic(lambda typing, x, x0, x1, x2, x3, u, u0, u1, u2, u3: (signature, generate))
+
+
+@intrinsic
+def are_four(typing: Any, row_0: Any, row_1: Any, row_2: Any, row_3: Any, last: Any) -> Any:
+    """Whether four rows differ from each other, and are none below 0 or above the last."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        *rows, last = values
+        four, lasts = _together(builder, rows), _together(builder, [last] * 4)
+        turned = (
+            builder.shuffle_vector(four, four, ir.Constant(ir.VectorType(INT32, 4), [(k + turn) % 4 for k in range(4)])) for turn in (1, 2)
+        )
+        same = builder.or_(*(builder.icmp_signed("==", four, other) for other in turned))
+        outside = builder.icmp_signed("<", builder.or_(four, builder.sub(lasts, four)), ir.Constant(four.type, [0] * 4))
+        wrong = builder.bitcast(builder.or_(same, outside), ir.IntType(4))
+        return builder.icmp_signed("==", wrong, ir.IntType(4)(0))
+
+    return types.boolean(*[types.intp] * 5), generate
 
 
 def no_note(x: Lane, y: Lane, notes: Lane) -> Lane:

@@ -7,7 +7,7 @@ The names that stand nowhere in this file (SIZE, divide_four …) are given when
 import numpy as np
 
 from .primitives import pointer, prefetch, prefetch_to_write, read_word
-from .scatter_indices import BY_64, DISTANCE, FOR_ZEROS, are_four, named, read_byte, row_of
+from .scatter_indices import BY_64, DISTANCE, FOR_ZEROS, named, read_byte, row_of
 from .scatter_plan import OFFSETS, ROWS, UPDATE_ROW, UPDATE_STEP, X_ROW, X_STEP, X
 
 CACHE, FAR = 1 << 18, 1 << 21  # bytes of an input_x that is near anyway, and of one that is far

@@ -1,10 +1,8 @@
 # mypy: ignore-errors
 """What `scatter_div` does with indices alone, for all dtypes: it checks them, and tells whose rows they are."""
 
-import llvmlite.ir as ir
 import numpy as np
 from numba import njit, types
-from numba.extending import intrinsic
 
 from .lanes import Lane, operation
 from .primitives import pointer, prefetch, read_word, reader, scratch, write_word, writer
@@ -97,32 +95,6 @@ def row_of(source, step, kind, k, rows):
     check."""
     row, number = named(source, step, kind, k)
     return row if np.uint64(row) < np.uint64(rows) else 0, number
-
-
-@intrinsic
-def are_four(typing, row_0, row_1, row_2, row_3, last):
-    """Whether four rows differ from each other, and are none below 0 or above the last."""
-
-    def generate(context, builder, signature, values):
-        *rows, last = values
-        whole, places = ir.VectorType(last.type, 4), ir.VectorType(ir.IntType(32), 4)
-
-        def together(numbers):
-            vector = whole(ir.Undefined)
-            for lane, number in enumerate(numbers):
-                vector = builder.insert_element(vector, number, ir.IntType(32)(lane))
-            return vector
-
-        four = together(rows)
-        next_one, next_but_one = (
-            builder.shuffle_vector(four, four, ir.Constant(places, [(lane + turn) % 4 for lane in range(4)])) for turn in (1, 2)
-        )
-        equal = builder.or_(builder.icmp_signed("==", four, next_one), builder.icmp_signed("==", four, next_but_one))
-        outside = builder.icmp_signed("<", builder.or_(four, builder.sub(together([last] * 4), four)), ir.Constant(whole, [0] * 4))
-        wrong = builder.bitcast(builder.or_(equal, outside), ir.IntType(4))
-        return builder.icmp_signed("==", wrong, ir.IntType(4)(0))
-
-    return types.boolean(*[types.intp] * 5), generate
 
 
 @inlined
