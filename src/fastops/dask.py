@@ -66,6 +66,8 @@ def scatter_div(input_x: da.Array, indices: da.Array | ArrayLike, updates: da.Ar
         At once for indices, and for integer updates, that are no Dask arrays; otherwise when the result is computed. Index and place are
         those in the whole array; where several blocks are wrong, it may be any of them that is named.
 
+    Notes
+    -----
     Floats give infinities, NaN and NumPy's warnings, from the tasks, when they are computed.
 
     Memory: a task has at most a chunk of `input_x` and a copy of it, as many updates as it has rows, and a block of updates; or a block of

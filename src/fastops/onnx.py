@@ -68,6 +68,8 @@ def mod(A: ArrayLike, B: ArrayLike, *, fmod: int = 0, opset: int = 13) -> NDArra
     ValueError
         If `fmod` is not 0 or 1, or is 0 where it must be 1; if `opset` is not an integer of 10 or more; if the shapes do not broadcast.
 
+    Notes
+    -----
     Source: ONNX, operators Mod-10, Mod-13 and Mod-28. Where ONNX leaves a choice (the sign of a zero), it is NumPy's.
     """
     version = _version_in_force(opset)

@@ -69,6 +69,8 @@ def _scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Ar
     ZeroDivisionError
         An integer is to be divided by zero. Floats give infinities and NaN, and NumPy's warnings under `numpy.errstate`.
 
+    Notes
+    -----
     Whatever is raised, `input_x` is as before; but a warning or a FloatingPointError of floats comes after the divisions, and a
     KeyboardInterrupt, or a MemoryError where operands have to be copied piece by piece, may come between them.
 

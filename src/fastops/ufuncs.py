@@ -63,6 +63,8 @@ def _remainder(
         "divide by zero encountered in remainder" for an integer zero divisor (the result is 0), "invalid value encountered in remainder"
         for a zero divisor or an infinite dividend among floats (it is NaN), both under `numpy.errstate`.
 
+    Notes
+    -----
     Source: `numpy.remainder`; ONNX operator Mod, versions 10, 13 and 28.
     """
 
