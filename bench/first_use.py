@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 ROUNDS = 7
-RESIDENT = "int(open('/proc/self/statm').read().split()[1]) * 4096 / 2**20 if os.path.exists('/proc/self/statm') else float('nan')"
+RESIDENT = "(int(open('/proc/self/statm').read().split()[1]) * 4096 / 2**20 if os.path.exists('/proc/self/statm') else float('nan'))"
 START = (
     "import os, time; from time import perf_counter as now; import numpy as np; numpys = " + RESIDENT + "; start = now(); import fastops; "
 )
