@@ -5,54 +5,95 @@ Run from the root of the repository:
     pytest bench --benchmark-json=results/bench.json             everything, some minutes
     pytest bench -m table --benchmark-json=results/bench.json    what the README's table needs
     pytest bench -k "remainder and float32 and by_row"   by operation, dtype, pattern, size, values, member
-    pytest bench/peers.py --benchmark-json=results/peers.json    other libraries, which that file lists
-    pytest bench/scatter_peers.py --benchmark-json=results/scatter.json    scatter_div, and other libraries' operators
+    pytest bench/peers.py -k "fmod and int8"       other libraries' remainders, as far as they are installed here
+    pytest bench/scatter_peers.py --threads 2      and scatter_div; `python bench/compare.py` runs all of both and makes tables and pictures
 
-The members of a group (NumPy, fastops on one thread, fastops on all) follow each other, in the table's cells several times over, so that a
-machine that slows down slows down all of them.
+The members of a group (NumPy, fastops on one thread, fastops on all; or the libraries) follow each other, in the table's cells several
+times over, so that a machine that slows down slows down all of them.
 """
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Callable
 from importlib import metadata
 from time import perf_counter
 from typing import Any
 
 import pytest
+from libraries import LIBRARIES, PACKAGES, installed
 
 import fastops
 from fastops.engine import compiler, threads
 
 MEMBERS = ("numpy", "fastops_one_thread", "fastops_all_threads")
-PEERS = ("torch", "onnxruntime", "jax", "numexpr")  # as their packages are called
-SCATTER_PEERS = ("tensorflow", "mindspore")
 ROUND = 20e-6  # seconds that a round takes at least, by repeating the call within it
 Call = Callable[..., object]
 Operands = Callable[[], tuple[Any, ...]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--all-threads", action="store_true", help="of bench/peers.py and bench/scatter_peers.py: each library on all threads, not on one"
-    )
+    group = parser.getgroup("comparison", "of bench/peers.py and bench/scatter_peers.py")
+    group.addoption("--part", default="table", help="which part of the comparison: table, sizes, threads or scatter")
+    group.addoption("--threads", type=int, default=1, help="of every library")
+    group.addoption("--members", help="the libraries, by comma; those that are installed, if not given")
+    group.addoption("--quick", action="store_true", help="a few cells, for a moment each: to see that it works")
+    group.addoption("--run-name", default="", help="what the JSON calls this process")
+    group.addoption("--progress", metavar="LABEL", help="show a bar with this label")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "table: the cells of the README's table")
     if not config.pluginmanager.hasplugin("benchmark"):
         raise pytest.UsageError("the benchmarks need pytest-benchmark: pip install -e '.[bench]'")
+    if config.getoption("progress"):
+        config.pluginmanager.register(Progress(config.getoption("progress")))
     if config.getoption("benchmark_json"):
         config.getoption("benchmark_json").parent.mkdir(parents=True, exist_ok=True)
 
 
+class Progress:
+    """A bar on the standard error, which pytest leaves alone between tests."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        from tqdm import tqdm
+
+        self.bar = tqdm(total=len(session.items), desc=self.label, unit=" cells")
+
+    def pytest_runtest_logfinish(self) -> None:
+        self.bar.update()
+
+    def pytest_sessionfinish(self) -> None:
+        self.bar.close()
+
+
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     machine_info.pop("node", None)  # the host's name is nobody's business
-    versions = {package: metadata.version(package) for package in ("numpy", "numba", "llvmlite", "ml_dtypes")}
-    peers = {peer: sys.modules[peer].__version__ for peer in (*PEERS, *SCATTER_PEERS) if peer in sys.modules}
-    machine_info["versions"] = {"fastops": fastops.__version__, **versions, **peers}
+    machine_info["versions"] = {"fastops": fastops.__version__, **versions()}
     machine_info["threads"] = {"layer": threads.launch(), "count": threads.limit()}
+
+
+def versions() -> dict[str, str]:
+    """Of what is installed; by the name that is imported, which more than one distribution may bring."""
+    distributions = metadata.packages_distributions()
+    packages = [package for package in (*PACKAGES, "numba", "llvmlite", "ml_dtypes") if package in distributions and package != "fastops"]
+    return {package: metadata.version(distributions[package][0]) for package in dict.fromkeys(packages)}
+
+
+def chosen(config: pytest.Config) -> list[str]:
+    """The libraries that are asked for, or those that are there: then TensorFlow only in its usual mode, which a process has one of."""
+    if config.getoption("members"):
+        return str(config.getoption("members")).split(",")
+    return [name for name in LIBRARIES if installed(name) and name != "tensorflow_deterministic"]
+
+
+def available_memory() -> int:
+    """Bytes; where the system does not tell, four gigabytes."""
+    names = getattr(os, "sysconf_names", {})
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_AVPHYS_PAGES" in names else 4 << 30
 
 
 @pytest.fixture
@@ -66,9 +107,9 @@ def measure(benchmark: Any) -> Callable[..., None]:
         threads.launch()  # before Numba launches them itself, which would not find the tbb package
         numba = compiler.numba()
         benchmark.group = " ".join(str(value) for key, value in info.items() if key not in ("member", "turn"))
-        benchmark.extra_info.update(info)
+        benchmark.extra_info.update(info, load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None)
         before = numba.get_num_threads()
-        numba.set_num_threads(1 if info["member"] == "fastops_one_thread" else before)
+        numba.set_num_threads(1 if info["member"] == "fastops_one_thread" else info.get("threads", before))
         try:
             args = operands()
             call(*args)  # compiles and warms up

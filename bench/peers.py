@@ -1,149 +1,115 @@
-"""The remainders against those of other libraries, in the cells of the README's table, with small operands and those of the whole range.
+"""The remainders of all libraries side by side, part by part of the comparison. `python bench/compare.py` runs them all; one alone:
 
-    pip install -e '.[bench,peers]'
-    pytest bench/peers.py --benchmark-json=results/peers.json                              everything on one thread, some minutes
-    pytest bench/peers.py --all-threads --benchmark-json=results/peers_all_threads.json    on all threads
-    python bench/table.py results/peers.json --write README.md
+    pytest bench/peers.py --part table --threads 1 --benchmark-json=results/peers.json
 
-`pytest bench` leaves them out: they are large, and need not be installed. What a library lacks (an operation for a dtype, with results of
-that dtype), or all of it where it is not installed, is not among the cells. Each is called in its fastest way for operands that it is given
-at run time: into an output that is there already, where it can. A scalar is an operand like any other, as it is for NumPy; JAX would also
-take it at compile time, and then be faster for integers.
+`pytest bench` leaves this out: the libraries are large, and need not be installed. What a library lacks (an operation for a dtype, with
+results of that dtype) is not among the cells. A result that differs from NumPy's in a bit is noted in the JSON.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from conftest import PEERS
-from test_bench_mod import DTYPES, OPERATIONS, Array, Case, cases, operands
+from conftest import available_memory, chosen
+from remainders import LIMITS, REMAINDERS, Prepared
+from test_bench_mod import DTYPES, Array, Case, operands
+from values import differences, example, right_remainder
 
-from fastops.engine import threads
-
-TURNS, SECONDS = 3, 0.05
-
-
-class Prepared(NamedTuple):
-    """A call without arguments, and what makes a NumPy array of its result."""
-
-    call: Callable[[], Any]
-    to_numpy: Callable[[Any], Array]
+LARGE = 10_000_000  # elements: from here on each library is called a few times, and nothing is kept for a second turn
+PATTERNS = ("arrays", "by_scalar", "by_row", "by_column", "strided")
+SOME = ("int8", "int32", "int64", "float16", "float32", "float64")
 
 
-# --- the libraries: operation, dividends, divisors, output, how many threads --------------------------------------------------------------
-def fastops(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
-    ours = OPERATIONS[operation][1]
-    assert ours.loop(x.dtype), "nothing can be compiled"
-    return Prepared(partial(ours, x, y, out), np.asarray)
+class Part(NamedTuple):
+    cases: list[Case]
+    turns: int
+    seconds: float  # of a member in a turn
+    limits: bool = False
 
 
-def torch(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
-    import torch
-
-    def tensor(array: Array) -> torch.Tensor:
-        array = np.asarray(array)
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if x.dtype.name == "bfloat16" else torch.from_numpy(array)
-
-    torch.set_num_threads(count)
-    call = partial(getattr(torch, operation), tensor(x), tensor(y), out=tensor(out))
-    return Prepared(call, lambda result: out)
+def cases(operations: tuple[str, ...], dtypes: tuple[str, ...], patterns: tuple[str, ...], sizes: list[int], values: str) -> list[Case]:
+    return [Case(*chosen, values) for chosen in product(operations, dtypes, patterns, sizes)]
 
 
-def onnxruntime(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
-    import onnxruntime
-    from onnx import helper
-
-    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-    arrays = {"x": np.asarray(x), "y": np.asarray(y), "out": out}
-    x_info, y_info, out_info = (helper.make_tensor_value_info(name, kind, array.shape) for name, array in arrays.items())
-    node = helper.make_node("Mod", ["x", "y"], ["out"], fmod=int(operation == "fmod"))
-    opset = 28 if x.dtype.kind == "f" and operation == "remainder" else 13  # before 28, fmod=0 is for integers only
-    graph = helper.make_graph([node], "mod", [x_info, y_info], [out_info])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = count
-    options.log_severity_level = 4  # an operation that is lacking is an exception already
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()}
-    binding = session.io_binding()
-    binding.bind_ortvalue_input("x", values["x"])
-    binding.bind_ortvalue_input("y", values["y"])
-    binding.bind_ortvalue_output("out", values["out"])
-    return Prepared(partial(session.run_with_iobinding, binding), lambda nothing: values["out"].numpy())
+BOTH, ALL = ("remainder", "fmod"), tuple(DTYPES)
+PARTS = {
+    "table": Part(
+        cases(BOTH, ALL, PATTERNS, [1_000_000], "small") + cases(BOTH, ALL, ("arrays", "by_scalar"), [1_000_000], "whole"), 3, 0.05
+    ),
+    "sizes": Part(cases(("remainder",), SOME[1:], ("arrays", "by_scalar"), [10**k for k in range(9)], "small"), 2, 0.05, True),
+    "threads": Part(cases(BOTH, SOME, ("arrays",), [4_000_000], "small"), 3, 0.1),
+}
+QUICK = {
+    "table": Part(cases(BOTH, ("int32", "bfloat16", "float64"), ("arrays", "by_row"), [10_000], "small"), 2, 0.002),
+    "sizes": Part(cases(("remainder",), ("int32", "float64"), ("arrays",), [1, 1_000, 100_000], "small"), 1, 0.002, True),
+    "threads": Part(cases(("fmod",), ("int32", "float64"), ("arrays",), [1_000_000], "small"), 1, 0.002),
+}
 
 
-def jax(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
-    os.environ["NPROC"] = str(count)  # read when the first array is made; XLA_FLAGS has nothing that limits these threads
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    compiled = jax.jit(getattr(jax.numpy, operation))
-    a, b = jax.numpy.asarray(x), jax.numpy.asarray(y)
-    return Prepared(lambda: compiled(a, b).block_until_ready(), np.asarray)
-
-
-def numexpr(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
-    import numexpr
-
-    numexpr.set_num_threads(count)
-    expression = {"remainder": "x % y", "fmod": "fmod(x, y)"}[operation]
-    return Prepared(partial(numexpr.evaluate, expression, {"x": x, "y": y}, out=out), np.asarray)
-
-
-PREPARE = {"fastops": fastops, "torch": torch, "onnxruntime": onnxruntime, "jax": jax, "numexpr": numexpr}
-
-
-# --- the suite ----------------------------------------------------------------------------------------------------------------------------
 @cache
-def has(peer: str, operation: str, dtype: str, count: int) -> bool:
+def has(name: str, operation: str, dtype: str, count: int) -> bool:
     x, y = (np.array(numbers, DTYPES[dtype]) for numbers in ([5, 5], [3, 2]))
     try:
-        prepared = PREPARE[peer](operation, x, y, np.empty_like(x), count)
-        return prepared.to_numpy(prepared.call()).dtype == x.dtype
+        ready = REMAINDERS[name](operation, x, y, np.empty_like(x), count)
+        return ready.to_numpy(ready.call()).dtype == x.dtype
     except Exception:  # each library says in its own way that it has no such thing
         return False
 
 
 @lru_cache(maxsize=1)
-def by_numpy(case: Case) -> Array:
-    with np.errstate(all="ignore"):
-        return np.asarray(OPERATIONS[case.operation][0](*operands(case)[:2]))
+def right(case: Case) -> Array:
+    return right_remainder(case.operation, *operands(case)[:2])
 
 
-@lru_cache(maxsize=len(PREPARE))  # the members of a case take turns
-def prepared(case: Case, member: str, count: int) -> tuple[Prepared, bool]:
-    """And whether the values are NumPy's."""
+@lru_cache(maxsize=len(REMAINDERS) + len(LIMITS))  # the members of a case take turns
+def prepared(case: Case, member: str, count: int) -> tuple[Prepared, dict[str, Any]]:
+    """And what is wrong with the result."""
     x, y, out = operands(case)
-    ready = PREPARE[member](case.operation, x, y, np.zeros_like(out), count)
-    return ready, np.array_equal(ready.to_numpy(ready.call()), by_numpy(case), equal_nan=True)
+    if member in LIMITS:
+        return LIMITS[member](case.operation, x, y, np.zeros_like(out), count), {"wrong": 0}
+    ready = REMAINDERS[member](case.operation, x, y, np.zeros_like(out), count)
+    result = ready.to_numpy(ready.call())
+    wrong, place = differences(result, right(case))
+    about = {"wrong": wrong, "example": example(case.operation, (x, y), result, right(case), place)} if wrong else {"wrong": 0}
+    return ready, about
 
 
-def turns(count: int) -> Iterator[Any]:
-    for case in filter(Case.is_of_table, cases()):
-        members = ["fastops", *(peer for peer in PEERS if has(peer, case.operation, case.dtype, count))]
-        for turn in range(TURNS):
-            for member in members:
+def fits(case: Case) -> bool:
+    return 10 * case.size * DTYPES[case.dtype].itemsize < available_memory()
+
+
+def turns(part: Part, members: list[str], count: int) -> Iterator[Any]:
+    for case in filter(fits, part.cases):
+        wanted = [member for member in members if member in REMAINDERS and has(member, case.operation, case.dtype, count)]
+        if part.limits and "numpy" in members:
+            wanted += [name for name in LIMITS if name != "floor_divide" or DTYPES[case.dtype].kind in "iu"]
+        for turn in range(part.turns if case.size < LARGE else 1):
+            for member in wanted:
                 yield pytest.param(case, member, turn, id="-".join(map(str, (*case, member, turn))))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    threads.launch()  # before Numba launches them itself, which would not find the tbb package
-    count = threads.limit() if metafunc.config.getoption("all_threads") else 1
-    if not any(has(peer, "remainder", "float32", count) for peer in PEERS):
-        raise pytest.UsageError("none of the other libraries is installed: pip install -e '.[bench,peers]'")
-    metafunc.parametrize("count", [count], ids=["one_thread" if count == 1 else "all_threads"])
-    metafunc.parametrize(("case", "member", "turn"), list(turns(count)))
+    config = metafunc.config
+    name, count = config.getoption("part"), config.getoption("threads")
+    parts = QUICK if config.getoption("quick") else PARTS
+    if name not in parts:
+        raise pytest.UsageError(f"bench/peers.py has the parts {', '.join(parts)}, not {name}")
+    metafunc.parametrize(("case", "member", "turn"), list(turns(parts[name], chosen(config), count)))
 
 
-def test_peers(measure: Callable[..., None], benchmark: Any, case: Case, member: str, turn: int, count: int) -> None:
-    ready, equal = prepared(case, member, count)
-    assert equal or member != "fastops"
-    benchmark.extra_info["equal"] = equal
-    if member == "fastops":
-        member = "fastops_one_thread" if count == 1 else "fastops_all_threads"
-    measure({**case._asdict(), "member": member, "turn": turn}, ready.call, lambda: (), SECONDS)
+def test_peers(measure: Callable[..., None], benchmark: Any, request: Any, case: Case, member: str, turn: int) -> None:
+    option = request.config.getoption
+    part = (QUICK if option("quick") else PARTS)[option("part")]
+    if case.size >= LARGE:
+        prepared.cache_clear()
+    with np.errstate(all="ignore"):  # bfloat16 by NumPy reports overflows that there are none of
+        ready, about = prepared(case, member, option("threads"))
+        assert member != "fastops" or not about["wrong"], about
+        benchmark.extra_info.update(about)
+        info = {"run": option("run_name"), "part": option("part"), "threads": option("threads"), **case._asdict()}
+        measure({**info, "member": member, "turn": turn}, ready.call, lambda: (), part.seconds)

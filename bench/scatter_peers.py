@@ -1,19 +1,13 @@
-"""`scatter_div` against NumPy and against other libraries' operators, for what the README's table of it shows.
+"""`scatter_div` and other libraries' operators side by side. `python bench/compare.py` runs this too; alone:
 
-    pip install -e '.[bench,scatter-peers]'
-    pytest bench/scatter_peers.py --benchmark-json=results/scatter.json                              TensorFlow and MindSpore on one thread
-    pytest bench/scatter_peers.py --all-threads --benchmark-json=results/scatter_all_threads.json    on all threads
-    python bench/table.py results/scatter.json --write README.md
+    pytest bench/scatter_peers.py --threads 1 --benchmark-json=results/scatter.json
 
-`pytest bench` leaves it out, for these libraries are large, and need not be installed: what is not, and what a library lacks, is not among
-the members. NumPy has two ways: `at` of its ufuncs, and a loop over the rows. `sum` reads the updates once: what memory allows. TensorFlow
-runs its deterministic operators.
+`pytest bench` leaves it out, for the libraries are large, and need not be installed: what is not, and what a library lacks, is not among
+the members. A result that differs in a bit from that of the loop in order is noted in the JSON.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from math import prod
@@ -22,19 +16,17 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import SCATTER_PEERS
+from conftest import chosen
+from scatters import LIMITS, SCATTERS, Prepared, by_at, row_by_row
+from values import Array, differences, example
 
 import fastops
-from fastops.engine import threads
 
 DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in ("float32", "float64", "int32", "int64", "float16", "bfloat16")}
-TURNS, SECONDS = 3, 0.2
-
-Array = np.ndarray[Any, Any]
 
 
 class Case(NamedTuple):
-    """Updates of random rows of `table`; but "one row" names a single one all the time, and "sorted" has them in order."""
+    """Updates of random rows of `table`: of all, of a single one, of so many as "among 100" says; "sorted" has them in order."""
 
     table: tuple[int, ...]
     updates: int
@@ -44,6 +36,12 @@ class Case(NamedTuple):
     def __str__(self) -> str:
         return f"{'x'.join(map(str, (self.updates, *self.table[1:])))} {self.dtype} into {self.table[0]}, {self.rows}"
 
+    def distinct(self) -> int:
+        """The rows that updates are drawn from."""
+        if self.rows == "one row":
+            return 1
+        return int(self.rows.split()[1]) if self.rows.startswith("among") else self.table[0]
+
 
 CASES = [
     Case((1_000,), 1),
@@ -51,20 +49,22 @@ CASES = [
     Case((1_000,), 1_000_000),
     *(Case((1_000_000,), 1_000_000, dtype=dtype) for dtype in DTYPES),
     Case((100_000,), 1_000_000, "sorted"),
-    Case((1_000_000,), 1_000_000, "one row"),
+    *(Case((1_000_000,), 1_000_000, rows) for rows in ("one row", "among 100", "among 10000", "among 100000")),
     Case((20_000_000,), 1_000_000),
     Case((100_000, 8), 1_000_000),
     *(Case((10_000, 128), 100_000, dtype=dtype) for dtype in DTYPES),
-    Case((10_000, 128), 100_000, "one row"),
+    *(Case((10_000, 128), 100_000, rows) for rows in ("one row", "among 10", "among 100", "among 1000")),
     Case((500, 8_192), 500),
 ]
+QUICK = [Case((1_000,), 1_000), Case((100, 8), 10_000, "one row"), Case((100, 8), 10_000, "among 10"), Case((100, 8), 10_000)]
+TURNS, SECONDS, QUICK_SECONDS = 3, 0.2, 0.002
 
 
 @lru_cache(maxsize=1)
 def operands(case: Case) -> tuple[Array, Array, Array]:
     """Integers are not negative, so that NumPy's floor is right; floats stay near 1 however often they are divided."""
     random, dtype = np.random.default_rng(7), DTYPES[case.dtype]
-    rows = np.zeros(case.updates, np.int64) if case.rows == "one row" else random.integers(0, case.table[0], case.updates)
+    rows = random.integers(0, case.distinct(), case.updates)
     shape = case.updates, *case.table[1:]
     if dtype.kind in "iu":
         numbers = random.integers(0, 1 << 20, case.table).astype(dtype), random.integers(1, 3, shape).astype(dtype)
@@ -73,136 +73,58 @@ def operands(case: Case) -> tuple[Array, Array, Array]:
     return numbers[0], np.sort(rows) if case.rows == "sorted" else rows, numbers[1]
 
 
-class Prepared(NamedTuple):
-    """A call, what makes its operands anew, and what makes a NumPy array of the first of them."""
-
-    call: Callable[..., Any]
-    operands: Callable[[], tuple[Any, ...]]
-    to_numpy: Callable[[Any], Array] = np.asarray
-
-
-# --- the members: input_x, rows, updates, how many threads --------------------------------------------------------------------------------
-def of_numpy(call: Callable[..., Any]) -> Callable[..., Prepared]:
-    return lambda x, rows, updates, count: Prepared(call, lambda: (x.copy(), rows, updates))
-
-
-def division(x: Array) -> np.ufunc:
-    return np.floor_divide if x.dtype.kind in "iu" else np.divide
-
-
-def by_at(x: Array, rows: Array, updates: Array) -> None:
-    division(x).at(x, rows, updates)
-
-
-def row_by_row(x: Array, rows: Array, updates: Array) -> None:
-    divide = division(x)
-    for row, update in zip(rows.tolist(), updates, strict=True):
-        divide(x[row], update, x[row])
-
-
-def tensorflow(x: Array, rows: Array, updates: Array, count: int) -> Prepared:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import tensorflow as tf
-
-    if count == 1:
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-    tf.config.experimental.enable_op_determinism()
-    variable, start, indices, divisors = tf.Variable(x), tf.constant(x), tf.constant(rows), tf.constant(updates)
-
-    def again() -> tuple[Any, ...]:
-        variable.assign(start)
-        return variable, indices, divisors
-
-    def call(variable: Any, indices: Any, divisors: Any) -> None:
-        tf.raw_ops.ResourceScatterDiv(resource=variable.handle, indices=indices, updates=divisors)
-
-    return Prepared(call, again, lambda variable: variable.numpy())  # type: ignore[no-any-return]
-
-
-def mindspore(x: Array, rows: Array, updates: Array, count: int) -> Prepared:
-    os.environ.setdefault("GLOG_v", "3")
-    import mindspore
-
-    mindspore.set_device("CPU")
-    mindspore.set_context(runtime_num_threads=count)
-    operator, indices, divisors = mindspore.ops.ScatterDiv(), mindspore.Tensor(rows.astype(np.int32)), mindspore.Tensor(updates)
-
-    def again() -> tuple[Any, ...]:
-        return mindspore.Parameter(mindspore.Tensor(x.copy())), indices, divisors
-
-    def call(parameter: Any, indices: Any, divisors: Any) -> None:
-        operator(parameter, indices, divisors)
-        mindspore.runtime.synchronize()
-
-    return Prepared(call, again, lambda parameter: parameter.asnumpy())  # type: ignore[no-any-return]
-
-
-PEERS = dict(zip(SCATTER_PEERS, (tensorflow, mindspore), strict=True))
-OURS = "fastops_one_thread", "fastops_all_threads"
-PREPARE: dict[str, Callable[..., Prepared]] = {
-    "sum": of_numpy(lambda x, rows, updates: updates.sum()),
-    "numpy_at": of_numpy(by_at),
-    "numpy_rows": of_numpy(row_by_row),
-    **dict.fromkeys(OURS, of_numpy(lambda x, rows, updates: fastops.scatter_div(x, rows, updates))),
-    **PEERS,
-}
-
-
-# --- the suite ----------------------------------------------------------------------------------------------------------------------------
 @cache
-def has(peer: str, dtype: str, count: int) -> bool:
+def has(name: str, dtype: str, count: int) -> bool:
+    kind = DTYPES[dtype]
     try:
-        importlib.import_module(peer)
-        prepared = PREPARE[peer](np.ones((3, 2), DTYPES[dtype]), np.zeros(2, np.int64), np.ones((2, 2), DTYPES[dtype]), count)
-        prepared.call(*prepared.operands())
+        ready = SCATTERS[name](np.ones((3, 2), kind), np.zeros(2, np.int64), np.ones((2, 2), kind), count)
+        return ready.to_numpy(ready.call(*ready.operands())).dtype == kind
     except Exception:  # each library says in its own way that it has no such thing
         return False
-    return True
 
 
-def members(case: Case, count: int) -> Iterator[str]:
-    for member in PREPARE:
-        if member in PEERS:
-            wanted = has(member, case.dtype, count)
-        elif member == "sum":
-            wanted = case.dtype in ("float32", "float64")  # NumPy adds others up by other loops than those that read fast
-        else:
-            wanted = member != "numpy_rows" or (len(case.table) > 1)
-        if wanted:
+def wanted(case: Case, members: list[str], count: int) -> Iterator[str]:
+    for member in members:
+        if member in SCATTERS and has(member, case.dtype, count) and (member != "numpy_rows" or len(case.table) > 1):
             yield member
+    if "numpy" in members and case.dtype in ("float32", "float64"):  # NumPy adds others up by other loops than those that read fast
+        yield "sum"
 
 
 @lru_cache(maxsize=1)
 def right(case: Case) -> Array:
     x, rows, updates = operands(case)
-    result = x.copy()
-    (row_by_row if len(case.table) > 1 else by_at)(result, rows, updates)
-    return result
+    return (row_by_row if len(case.table) > 1 else by_at)(x.copy(), rows, updates)
 
 
-@lru_cache(maxsize=len(PREPARE))  # the members of a case take turns
-def prepared(case: Case, member: str, count: int) -> tuple[Prepared, bool]:
-    """And whether the values are those of NumPy's loop."""
-    ready = PREPARE[member](*operands(case), count)
-    given = ready.operands()
-    ready.call(*given)
-    return ready, member == "sum" or ready.to_numpy(given[0]).tobytes() == right(case).tobytes()
+@lru_cache(maxsize=len(SCATTERS) + len(LIMITS))  # the members of a case take turns
+def prepared(case: Case, member: str, count: int) -> tuple[Prepared, dict[str, Any]]:
+    """And what is wrong with the result."""
+    if member in LIMITS:
+        return LIMITS[member](*operands(case), count), {"wrong": 0}
+    ready = SCATTERS[member](*operands(case), count)
+    result = ready.to_numpy(ready.call(*ready.operands()))
+    wrong, place = differences(result, right(case))
+    about = {"wrong": wrong, "example": example("result of", (operands(case)[0],), result, right(case), place)} if wrong else {"wrong": 0}
+    return ready, about
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    threads.launch()  # before Numba launches them itself, which would not find the tbb package
-    count = threads.limit() if metafunc.config.getoption("all_threads") else 1
-    metafunc.parametrize("count", [count], ids=["one_thread" if count == 1 else "all_threads"])
-    turns = [(case, member, turn) for case in CASES for turn in range(TURNS) for member in members(case, count)]
-    metafunc.parametrize(("case", "member", "turn"), turns, ids=[f"{case}-{member}-{turn}" for case, member, turn in turns])
+    option = metafunc.config.getoption
+    members, cases = chosen(metafunc.config), QUICK if option("quick") else CASES
+    turns = 1 if option("quick") else TURNS
+    found = [(case, member, turn) for case in cases for turn in range(turns) for member in wanted(case, members, option("threads"))]
+    metafunc.parametrize(("case", "member", "turn"), found, ids=[f"{case}-{member}-{turn}" for case, member, turn in found])
 
 
-def test_scatter_peers(measure: Callable[..., None], benchmark: Any, case: Case, member: str, turn: int, count: int) -> None:
+def test_scatter_peers(measure: Callable[..., None], benchmark: Any, request: Any, case: Case, member: str, turn: int) -> None:
+    option = request.config.getoption
     fastops.warmup(DTYPES[case.dtype])
-    ready, equal = prepared(case, member, count)
-    assert equal or member not in OURS
-    benchmark.extra_info["equal"] = equal
+    ready, about = prepared(case, member, option("threads"))
+    assert member != "fastops" or not about["wrong"], about
+    benchmark.extra_info.update(about)
     size = case.updates * prod(case.table[1:])
-    info = {"operation": "scatter_div", "case": str(case), "updates": case.updates, "size": size, "member": member, "turn": turn}
-    measure(info, ready.call, ready.operands, SECONDS, fresh=case.updates > 1_000)
+    info = {"run": option("run_name"), "part": "scatter", "threads": option("threads"), "operation": "scatter_div", "dtype": case.dtype,
+            "pattern": str(case), "size": size, "values": "", "updates": case.updates, "rows": case.distinct()}  # fmt: skip
+    seconds = QUICK_SECONDS if option("quick") else SECONDS
+    measure({**info, "member": member, "turn": turn}, ready.call, ready.operands, seconds, fresh=case.updates > 1_000)

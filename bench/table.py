@@ -1,191 +1,138 @@
-"""The README's tables of speed-ups, from the JSON that pytest-benchmark wrote.
+"""The README's tables of speed-ups, from the JSON that the benchmarks wrote.
 
 pytest bench -m table --benchmark-json=results/bench.json
-pytest bench/peers.py --benchmark-json=results/peers.json
+python bench/compare.py --json results/compare.json
 python bench/table.py results/bench.json                       prints the table against NumPy
 python bench/table.py results/bench.json --write README.md     puts it between its markers there
-python bench/table.py results/peers.json                       the same of the other libraries
-python bench/table.py results/scatter.json                     and of scatter_div, from bench/scatter_peers.py
+python bench/table.py results/compare.json                     the same of the other libraries, and of scatter_div
 python bench/table.py results/all.json --cells                 prints the times in every cell of any report
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from statistics import geometric_mean, median
-from typing import Any, NamedTuple
+from statistics import median
+from typing import Any
 
-DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
-COLUMNS = {
-    ("remainder", "arrays"): "`mod`, array by array",
-    ("remainder", "by_scalar"): "`mod`, by a scalar",
-    ("fmod", "arrays"): "`fmod`, array by array",
-    ("fmod", "by_scalar"): "`fmod`, by a scalar",
-}
-SIZE = 1_000_000
-PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "jax": "JAX", "numexpr": "numexpr"}
-SCATTER = {"numpy_at": "`ufunc.at`", "numpy_rows": "a loop over rows", "tensorflow": "TensorFlow", "mindspore": "MindSpore"}
-FASTOPS = ("fastops_one_thread", "fastops_all_threads")
+from libraries import LIBRARIES, PEERS
+from report import (
+    DTYPES,
+    SIZE,
+    Cell,
+    Ratios,
+    Times,
+    Unfit,
+    duration,
+    load,
+    machine,
+    mean,
+    members,
+    number,
+    seconds,
+    speed_ups,
+    table_of,
+    threads,
+    times,
+    title,
+    worst,
+    wrong,
+)
 
-
-class Cell(NamedTuple):
-    operation: str
-    pattern: str
-    dtype: str
-    values: str  # "small" or "whole", of the dtype's whole range
-
-
-Times = dict[Cell, dict[str, float]]  # the median time of each member
-Ratios = dict[Cell, float]
-
-
-class Unfit(Exception):
-    """The JSON or the file to write to is not as needed; the text says why."""
-
-
-def is_of_table(info: Mapping[str, Any]) -> bool:
-    return (info["operation"], info.get("pattern")) in COLUMNS and info["size"] == SIZE
+COLUMNS = tuple(product(("remainder", "fmod"), ("arrays", "by_scalar")))
+FASTOPS = ("fastops_one_thread", "fastops_all_threads")  # the members of the suite against NumPy
 
 
-def cell_of(info: Mapping[str, Any]) -> Cell:
-    return Cell(*(info[field] for field in Cell._fields))
+def is_of_table(cell: Cell) -> bool:
+    return (cell.operation, cell.pattern) in COLUMNS and cell.size == SIZE and cell.part in ("", "table")
 
 
-def medians(report: Mapping[str, Any]) -> Times:
-    """Of the table's cells; the rounds of all turns count alike."""
-    times: dict[Cell, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for benchmark in report["benchmarks"]:
-        info = benchmark["extra_info"]
-        if is_of_table(info):
-            times[cell_of(info)][info["member"]] += benchmark["stats"]["data"]
-    return {cell: {member: median(data) for member, data in members.items()} for cell, members in times.items()}
-
-
-def speed_ups(times: Times, slow: str, fast: str, values: Sequence[str] = ("small", "whole")) -> Ratios:
-    """How many times as fast the second member is as the first, in the cells that have both."""
-    both = {cell: members for cell, members in times.items() if cell.values in values and {slow, fast} <= members.keys()}
-    return {cell: members[slow] / members[fast] for cell, members in both.items()}
-
-
-def with_fastest(times: Times) -> Times:
-    """With one member more, the fastest of the peers in each cell."""
-    found = {cell: [time for member, time in members.items() if member in PEERS] for cell, members in times.items()}
-    return {cell: {**members, "fastest": min(found[cell])} for cell, members in times.items() if found[cell]}
-
-
-def number(ratio: float) -> str:
-    return f"{ratio:.0f}" if ratio >= 99.5 else f"{ratio:.1f}"
-
-
-def mean(ratios: Ratios) -> str:
-    return number(geometric_mean(ratios.values()))
-
-
-def worst(ratios: Ratios) -> str:
-    cell = min(ratios, key=lambda cell: ratios[cell])
-    both = {cell.values for cell in ratios} == {"small", "whole"}
-    return f"{number(ratios[cell])} ({COLUMNS[cell[:2]]}, {cell.dtype}{', whole range' if both and cell.values == 'whole' else ''})"
+def of_values(ratios: Ratios, values: str) -> Ratios:
+    return {cell: ratio for cell, ratio in ratios.items() if cell.values == values}
 
 
 def rows(ratios: Ratios) -> Iterator[str]:
     """A row for each dtype, and one for the geometric means."""
-    yield f"| | {' | '.join(COLUMNS.values())} |"
-    yield f"|---|{'---:|' * len(COLUMNS)}"
-    for dtype in DTYPES:
-        cells = [Cell(*column, dtype, "small") for column in COLUMNS]
-        yield f"| {dtype} | {' | '.join(number(ratios[cell]) if cell in ratios else 'not run' for cell in cells)} |"
+    heads = [Cell(*column, "", "", 0, "", 0).title() for column in COLUMNS]
+    by = {(cell[:2], cell.dtype): ratio for cell, ratio in ratios.items()}
+    lines = [[dtype, *(number(by[column, dtype]) if (column, dtype) in by else "not run" for column in COLUMNS)] for dtype in DTYPES]
     means = [{cell: ratio for cell, ratio in ratios.items() if cell[:2] == column} for column in COLUMNS]
-    yield f"| geometric mean | {' | '.join(mean(column) if column else 'not run' for column in means)} |"
+    return table_of(["", *heads], [*lines, ["geometric mean", *(mean(column) if column else "not run" for column in means)]])
 
 
-def machine(report: Mapping[str, Any]) -> str:
-    about = report["machine_info"]
-    cpu = about.get("cpu", {}).get("brand_raw") or about.get("processor") or "unknown processor"
-    versions = about.get("versions", {})
-    named = "".join(f", {package} {versions[package]}" for package in ("fastops", "numpy", "numba", "llvmlite") if package in versions)
-    timers = {benchmark["options"]["timer"] for benchmark in report["benchmarks"]}
-    unusual = "" if timers == {"perf_counter"} else f" Timed by {', '.join(sorted(timers))}."
-    return f"{cpu} ({about['machine']}), {about['system']}, Python {about['python_version']}{named}; {report['datetime'][:10]}.{unusual}"
-
-
-def on_all_threads(report: Mapping[str, Any]) -> str:
-    return f"all {report['machine_info'].get('threads', {}).get('count', '')} threads".replace("  ", " ")
-
-
-def against_numpy(report: Mapping[str, Any], times: Times) -> Iterator[str]:
-    """The README's main table, in Markdown."""
-    ratios = speed_ups(times, "numpy", "fastops_one_thread", ["small"])
-    if not ratios:
+def against_numpy(report: Mapping[str, Any], found: Times) -> Iterator[str]:
+    """The README's main table."""
+    one, every = (speed_ups(found, "numpy", member) for member in FASTOPS)
+    small = of_values(one, "small")
+    if not small:
         raise Unfit("the JSON holds no cell of the table: run pytest bench -m table --benchmark-json=results/bench.json")
     yield f"How many times as fast as NumPy: {SIZE:,} elements, `out=` given, **one thread**, medians (more is better)."
-    yield from ("", *rows(ratios), "")
+    yield from ("", *rows(small), "")
+    count = report["machine_info"].get("threads", {}).get("count", "")
     others = {
-        f"Of these {len(ratios)} cells": ratios,
-        f"On {on_all_threads(report)}": speed_ups(times, "numpy", "fastops_all_threads", ["small"]),
-        "With operands of the dtypes' whole range, one thread": speed_ups(times, "numpy", "fastops_one_thread", ["whole"]),
+        f"Of these {len(small)} cells": small,
+        f"On all {count} threads".replace("  ", " "): of_values(every, "small"),
+        "With operands of the dtypes' whole range, one thread": of_values(one, "whole"),
     }
     yield from (f"{label}: geometric mean **{mean(them)}**, worst {worst(them)}." for label, them in others.items() if them)
     yield from ("", f"{machine(report)} Made by `pytest bench -m table --benchmark-json=results/bench.json` and")
     yield "`python bench/table.py results/bench.json --write README.md`."
 
 
-def against_peers(report: Mapping[str, Any], times: Times) -> Iterator[str]:
-    """The README's table of other libraries, in Markdown."""
-    ours = next(member for member in FASTOPS if any(member in members for members in times.values()))
-    versions = report["machine_info"].get("versions", {})
-    infos = [benchmark["extra_info"] for benchmark in report["benchmarks"]]
-    differ = {(cell_of(info), info["member"]) for info in infos if is_of_table(info) and not info["equal"]}
-    how, option = ("one thread", "") if ours == "fastops_one_thread" else (on_all_threads(report), " --all-threads")
-    yield f"How many times as fast as other libraries: the cells of the table above, with small and with whole-range operands, **{how}**."
-    yield from ("", "| | cells that it has | with values other than NumPy's | geometric mean | worst |", "|---|---:|---:|---:|---:|")
-    for peer, name in PEERS.items():
-        if ratios := speed_ups(times, peer, ours):
-            wrong = sum(member == peer for _, member in differ)
-            yield f"| {name} {versions.get(peer, '')} | {len(ratios)} | {wrong} | {mean(ratios)} | {worst(ratios)} |"
-    right = {cell: {member: time for member, time in members.items() if (cell, member) not in differ} for cell, members in times.items()}
-    for label, them in {"the fastest in each cell": times, "the fastest in each cell with NumPy's values": right}.items():
-        ratios = speed_ups(with_fastest(them), "fastest", ours)
-        yield f"| {label} | {len(ratios)} | | **{mean(ratios)}** | {worst(ratios)} |"
-    yield from ("", f"{machine(report)} Made by `pytest bench/peers.py{option} --benchmark-json=results/peers.json` and")
-    yield "`python bench/table.py results/peers.json --write README.md`."
+def fastest(found: Times, without: Mapping[tuple[Cell, str], Any]) -> Ratios:
+    """How many times as fast fastops is as the fastest of the others in each cell, those without which being left out."""
+    ratios: dict[Cell, list[float]] = defaultdict(list)
+    for name in PEERS:
+        for cell, ratio in speed_ups(found, name, "fastops").items():
+            if (cell, name) not in without:
+                ratios[cell].append(ratio)
+    return {cell: min(values) for cell, values in ratios.items()}
 
 
-def of_scatter(report: Mapping[str, Any]) -> Iterator[str]:
-    """The README's table of `scatter_div`, in Markdown."""
-    data: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    wrong = set()
-    for benchmark in report["benchmarks"]:
-        info = benchmark["extra_info"]
-        data[info["case"]][info["member"]] += benchmark["stats"]["data"]
-        if not info["equal"]:
-            wrong.add((info["case"], info["member"]))
-    times = {case: {member: median(taken) for member, taken in members.items()} for case, members in data.items()}
-    versions = report["machine_info"].get("versions", {})
-    found = {member for members in times.values() for member in members}
-    others = {member: f"{name} {versions.get(member, '')}".strip() for member, name in SCATTER.items() if member in found}
-    one, every = FASTOPS
-    yield "How many times as fast as others `scatter_div` is on **one thread**; what it takes; and how much faster all threads are."
-    yield from (
-        "",
-        f"| updates | {' | '.join(others.values())} | one thread | {on_all_threads(report)} |",
-        f"|---|{'---:|' * (len(others) + 2)}",
-    )
-    for case, members in times.items():
-        cells = [f"{number(members[m] / members[one])}{'*' if (case, m) in wrong else ''}" if m in members else "" for m in others]
-        yield f"| {case} | {' | '.join(cells)} | {duration(members[one])} | {members[one] / members[every]:.2f} |"
-    if wrong:
+def summary(report: Mapping[str, Any], found: Times) -> Iterator[str]:
+    """A row for each library."""
+    differ = wrong(report)
+    lines = []
+    for name in PEERS:
+        if ratios := speed_ups(found, name, "fastops"):
+            others = sum((cell, name) in differ for cell in ratios)
+            lines.append([title(name, report), str(len(ratios)), str(others), mean(ratios), worst(ratios)])
+    for label, without in {"the fastest in each cell": {}, "the fastest in each cell with NumPy's values": differ}.items():
+        if ratios := fastest(found, without):
+            lines.append([label, str(len(ratios)), "", f"**{mean(ratios)}**", worst(ratios)])
+    return table_of(["", "cells that it has", "with values other than NumPy's", "geometric mean", "worst"], lines)
+
+
+def against_peers(report: Mapping[str, Any], found: Times) -> Iterator[str]:
+    """The README's table of other libraries."""
+    yield "How many times as fast as others: the cells of the table above, with small and with whole-range operands, **one thread**."
+    yield from ("", *summary(report, found), "", f"{machine(report)} Made by `python bench/compare.py` and")
+    yield "`python bench/table.py results/compare.json --write README.md`."
+
+
+def of_scatter(report: Mapping[str, Any], found: Times) -> Iterator[str]:
+    """The README's table of `scatter_div`."""
+    one = {cell: runs for cell, runs in found.items() if cell.threads == 1}
+    most = max(cell.threads for cell in found)
+    differ = wrong(report)
+    others = [name for name in members(one) if name in PEERS]
+    ratios = {name: speed_ups(one, name, "fastops") for name in others}
+    lines = []
+    for cell, runs in one.items():
+        cells = [f"{number(ratios[m][cell])}{'*' if (cell, m) in differ else ''}" if cell in ratios[m] else "" for m in others]
+        took, on_all = seconds(runs, "fastops"), seconds(found.get(cell._replace(threads=most), {}), "fastops")
+        if took is not None:
+            lines.append([cell.pattern, *cells, duration(took), f"{took / on_all:.2f}" if on_all else ""])
+    yield "How many times as fast as others `scatter_div` is on **one thread**; what it takes; and how much faster more threads are."
+    yield from ("", *table_of(["updates", *(title(name, report) for name in others), "one thread", threads(most)], lines))
+    if any(cell.part == "scatter" for cell, _ in differ):
         yield from ("", "\\* with other bits than those of the loop in order")
-    yield from ("", f"{machine(report)} Made by `pytest bench/scatter_peers.py --benchmark-json=results/scatter.json` and")
-    yield "`python bench/table.py results/scatter.json --write README.md`."
-
-
-def duration(seconds: float) -> str:
-    return f"{seconds * 1e6:.2f} µs" if seconds < 1e-5 else f"{seconds * 1e3:.2f} ms"
+    yield from ("", f"{machine(report)} Made by `python bench/compare.py` and")
+    yield "`python bench/table.py results/compare.json --write README.md`."
 
 
 def every_cell(report: Mapping[str, Any]) -> Iterator[str]:
@@ -193,27 +140,29 @@ def every_cell(report: Mapping[str, Any]) -> Iterator[str]:
     data: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for benchmark in report["benchmarks"]:
         info = benchmark["extra_info"]
-        data[benchmark["group"]][info["member"]] += [1e9 * seconds / info["size"] for seconds in benchmark["stats"]["data"]]
+        data[benchmark["group"]][info["member"]] += [1e9 * seconds / info.get("size", 1) for seconds in benchmark["stats"]["data"]]
     columns = list(dict.fromkeys(member for members in data.values() for member in members))
-    yield f"| ns an element | {' | '.join(columns)} | fastops / fastest other |"
-    yield f"|---|{'---:|' * (len(columns) + 1)}"
-    for group, members in data.items():
-        times = {member: median(taken) for member, taken in members.items()}
-        ours = [times[member] for member in FASTOPS if member in times]
-        others = [time for member, time in times.items() if member not in FASTOPS]
-        by_others = f"{ours[0] / min(others):.2f}" if ours and others else ""
-        cells = (f"{times[member]:{'.0f' if times[member] >= 99.5 else '.3g'}}" if member in times else "" for member in columns)
-        yield f"| {group} | {' | '.join(cells)} | {by_others} |"
+    lines = []
+    for group, rounds in data.items():
+        taken = {member: median(values) for member, values in rounds.items()}
+        ours = [taken[member] for member in ("fastops", *FASTOPS) if member in taken]
+        others = [time for member, time in taken.items() if not member.startswith("fastops")]
+        cells = [f"{taken[member]:{'.0f' if taken[member] >= 99.5 else '.3g'}}" if member in taken else "" for member in columns]
+        lines.append([group, *cells, f"{ours[0] / min(others):.2f}" if ours and others else ""])
+    return table_of(["ns an element", *columns, "fastops / fastest other"], lines)
 
 
-def table(report: Mapping[str, Any]) -> tuple[str, str]:
-    """The name of the README's table that the report is of, and its text."""
-    if any("case" in benchmark["extra_info"] for benchmark in report["benchmarks"]):
-        return "scatter", "\n".join(of_scatter(report))
-    times = medians(report)
-    if any(members.keys() & PEERS for members in times.values()):
-        return "peers", "\n".join(against_peers(report, times))
-    return "table", "\n".join(against_numpy(report, times))
+def tables(report: Mapping[str, Any]) -> dict[str, str]:
+    """The README's tables that the report is of, by the names of their markers."""
+    texts: dict[str, Iterator[str]] = {}
+    if any(member in LIBRARIES and member != "numpy" for member in members(times(report))):
+        if found := times(report, lambda cell: is_of_table(cell) and cell.threads == 1):
+            texts["peers"] = against_peers(report, found)
+        if found := times(report, lambda cell: cell.part == "scatter"):
+            texts["scatter"] = of_scatter(report, found)
+    else:
+        texts["table"] = against_numpy(report, times(report, is_of_table))
+    return {name: "\n".join(text) for name, text in texts.items()}
 
 
 def between_markers(text: str, name: str, new: str) -> str:
@@ -225,14 +174,11 @@ def between_markers(text: str, name: str, new: str) -> str:
     return f"{before}{begin}\n{new}\n{end}{rest.partition(end)[2]}"
 
 
-def load(path: Path) -> Any:
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Unfit(f"{path}: {error}") from error
-    if not isinstance(report, dict) or not isinstance(report.get("benchmarks"), Iterable):
-        raise Unfit(f"{path} is no report of pytest-benchmark")
-    return report
+def write(path: Path, texts: Mapping[str, str]) -> None:
+    text = path.read_text(encoding="utf-8")
+    for name, new in texts.items():
+        text = between_markers(text, name, new)
+    path.write_text(text, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -246,12 +192,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = load(options.report)
         if options.cells:
             print("\n".join(every_cell(report)))
-            return 0
-        name, text = table(report)
-        if options.write is None:
-            print(text)
+        elif options.write is None:
+            print("\n\n".join(tables(report).values()))
         else:
-            options.write.write_text(between_markers(options.write.read_text(encoding="utf-8"), name, text), encoding="utf-8")
+            write(options.write, tables(report))
     except (Unfit, OSError) as problem:
         print(f"table.py: {problem}", file=sys.stderr)
         return 1

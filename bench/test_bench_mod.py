@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -107,14 +108,20 @@ SCALARS = {"small": (100, 7), "whole": (127, 97)}  # a dividend and a divisor th
 
 @lru_cache(maxsize=1)  # the members of a case, which follow each other, share them
 def operands(case: Case) -> tuple[Array, Array, Array]:
-    """Dividends, divisors, and an output in the memory order that NumPy would give it."""
+    """Dividends, divisors, and an output in the memory order that NumPy would give it. Very long ones repeat themselves."""
     dtype, random = DTYPES[case.dtype], np.random.default_rng(7)
 
     def draw(divisors: bool) -> Draw:
-        scalar = dtype.type(SCALARS[case.values][divisors])
-        return lambda *shape: VALUES[case.values](dtype, shape, random, divisors) if shape else scalar
+        def array(*shape: int) -> Array:
+            if not shape:
+                return dtype.type(SCALARS[case.values][divisors])
+            if prod(shape) < 10_000_000:
+                return VALUES[case.values](dtype, shape, random, divisors)
+            return np.resize(VALUES[case.values](dtype, (1_000_003,), random, divisors), shape)
 
-    x, y = PATTERNS[case.pattern].make(draw(False), draw(True), SIZES[case.size])
+        return array
+
+    x, y = PATTERNS[case.pattern].make(draw(False), draw(True), SIZES.get(case.size, (1, case.size)))
     return x, y, np.empty_like(np.equal(x, y), dtype)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-_spec = importlib.util.spec_from_file_location("bench_table", Path(__file__).parents[1] / "bench" / "table.py")
-table = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(table)
+sys.path.append(str(Path(__file__).parents[1] / "bench"))  # at the end: there is a conftest, too
+table, report_of, comparison = import_module("table"), import_module("report"), import_module("comparison")
 
 MARKERS = {"begin": "<!-- table:begin -->", "end": "<!-- table:end -->"}
 
@@ -27,7 +27,7 @@ def report() -> dict[str, Any]:
     """NumPy takes 1 second; fastops 1/2 to 1/13 by dtype, 1/100 on all threads; int8 by a scalar is slower than NumPy's."""
     benchmarks = []
     for operation, pattern in table.COLUMNS:
-        for k, dtype in enumerate(table.DTYPES):
+        for k, dtype in enumerate(report_of.DTYPES):
             taken = 4.0 if (operation, pattern, dtype) == ("fmod", "by_scalar", "int8") else 1 / (k + 2)
             # two turns, one of them disturbed
             benchmarks += [measured(operation, pattern, dtype, "numpy", 1.0, 1.0, turn=turn) for turn in range(2)]
@@ -70,33 +70,40 @@ def made(benchmarks: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.fixture
 def peers_report() -> dict[str, Any]:
-    """fastops takes 1 second; JAX 4, in the one cell of the whole range 8; PyTorch, of two dtypes, 2, and 1/2 there, with another value."""
+    """fastops takes 1 second; JAX 4, in the one cell of the whole range 8; PyTorch, of two dtypes and in a process where fastops takes 2
+    seconds, 4, and 1 there, with another value. There is another part of the comparison, too."""
     benchmarks = []
     for operation, pattern in table.COLUMNS:
-        for dtype in table.DTYPES:
+        for dtype in report_of.DTYPES:
             for values in ("small", "whole") if (operation, pattern, dtype) == ("fmod", "arrays", "float64") else ("small",):
                 small = values == "small"
-                benchmarks.append(measured(operation, pattern, dtype, "fastops_one_thread", 1.0, values=values, equal=True))
-                benchmarks.append(measured(operation, pattern, dtype, "jax", 4.0 if small else 8.0, values=values, equal=True))
+                cell = {"values": values, "part": "table", "threads": 1}
+                benchmarks.append(measured(operation, pattern, dtype, "fastops", 1.0, wrong=0, run="a", **cell))
+                benchmarks.append(measured(operation, pattern, dtype, "jax", 4.0 if small else 8.0, wrong=0, run="a", **cell))
                 if dtype in ("float32", "float64"):
-                    taken = 2.0 if small else 0.5
-                    benchmarks += 2 * [measured(operation, pattern, dtype, "torch", taken, values=values, equal=small)]
+                    wrong = {"wrong": 0} if small else {"wrong": 250_000, "example": "fmod(5.0, 3.0) = 1.0, not 2.0"}
+                    benchmarks += 2 * [measured(operation, pattern, dtype, "torch", 4.0 if small else 1.0, run="b", **wrong, **cell)]
+                    benchmarks.append(measured(operation, pattern, dtype, "fastops", 2.0, wrong=0, run="b", **cell))
+    for member, taken in {"fastops": 7.0, "jax": 1.0}.items():
+        benchmarks.append(measured("fmod", "arrays", "float64", member, taken, wrong=0, part="sizes", threads=1))
+        benchmarks.append(measured("fmod", "arrays", "float64", member, taken, wrong=0, part="table", threads=2))
     return made(benchmarks)
 
 
 def text_of(report: dict[str, Any]) -> str:
-    return table.table(report)[1]
+    (text,) = table.tables(report).values()
+    return text
 
 
 def test_cells_are_ratios_of_medians(report: dict[str, Any]):
     lines = text_of(report).splitlines()
     cells = {line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")[2:-1]] for line in lines if line.startswith("|")}
-    assert cells[""] == list(table.COLUMNS.values())
-    for k, dtype in enumerate(table.DTYPES):
+    assert cells[""] == ["`mod`, array by array", "`mod`, by a scalar", "`fmod`, array by array", "`fmod`, by a scalar"]
+    for k, dtype in enumerate(report_of.DTYPES):
         assert cells[dtype] == [f"{k + 2}.0"] * 3 + ["0.2" if dtype == "int8" else f"{k + 2}.0"]
     # 13! ** (1 / 12), and with 1/4 in place of 2
     assert cells["geometric mean"] == ["6.5", "6.5", "6.5", "5.5"]
-    assert len(cells) == 1 + 1 + len(table.DTYPES) + 1
+    assert len(cells) == 1 + 1 + len(report_of.DTYPES) + 1
 
 
 def test_text_below_the_table(report: dict[str, Any]):
@@ -128,7 +135,7 @@ def test_missing_cells_are_said_to_be(report: dict[str, Any]):
 
 
 def test_peers(peers_report: dict[str, Any]):
-    name, text = table.table(peers_report)
+    ((name, text),) = table.tables(peers_report).items()
     assert name == "peers"
     assert "**one thread**" in text
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
@@ -139,15 +146,6 @@ def test_peers(peers_report: dict[str, Any]):
         ["the fastest in each cell", "49", "", "**3.4**", worst],  # (2**8 * 4**40 / 2) ** (1 / 49)
         ["the fastest in each cell with NumPy's values", "49", "", "**3.6**", "2.0 (`mod`, array by array, float32)"],  # * 8 for / 2
     ]
-
-
-def test_peers_on_all_threads(peers_report: dict[str, Any]):
-    text = text_of(peers_report)
-    for benchmark in peers_report["benchmarks"]:
-        info = benchmark["extra_info"]
-        info["member"] = info["member"].replace("one_thread", "all_threads")
-    expected = text.replace("**one thread**", "**all 8 threads**").replace("bench/peers.py", "bench/peers.py --all-threads")
-    assert text_of(peers_report) == expected
 
 
 def test_peers_have_their_own_markers(peers_report: dict[str, Any], tmp_path: Path):
@@ -203,23 +201,56 @@ def test_unfit_reports(text: str | None, tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err.startswith("table.py: ")
 
 
-def test_scatter_div():
-    """NumPy takes 6 milliseconds, in one of three rounds disturbed; fastops 2, and 1 on all threads; TensorFlow 8, with other bits."""
+@pytest.fixture
+def scatter_report() -> dict[str, Any]:
+    """NumPy takes 6 milliseconds, in one of three rounds disturbed; fastops 2, and 1 on all threads; TensorFlow 8, with other bits, while
+    fastops takes 4."""
     case, other = "5x7 float32 into 3, random", "1 float32 into 9, sorted"
-    times = {"numpy_at": [6e-3, 6e-3, 9.0], "fastops_one_thread": [2e-3, 2e-3, 9.0], "fastops_all_threads": [1e-3], "tensorflow": [8e-3]}
-    benchmarks = [scattered(case, member, *data, equal=member != "tensorflow") for member, data in times.items()]
-    benchmarks += [scattered(other, member, 1e-6, equal=True) for member in ("fastops_one_thread", "fastops_all_threads", "numpy_at")]
-    report = made(benchmarks)
-    report["machine_info"]["versions"]["tensorflow"] = "3.0"
-    name, text = table.table(report)
+    example = {"wrong": 7, "example": "result of(1.0) = 2.0, not 3.0"}
+    return made(
+        [
+            scattered(case, "numpy", 6e-3, 6e-3, 9.0),
+            scattered(case, "fastops", 2e-3, 2e-3, 9.0),
+            scattered(case, "fastops", 1e-3, threads=8),
+            scattered(case, "fastops", 4e-3, run="b"),
+            scattered(case, "tensorflow", 8e-3, run="b", **example),
+            scattered(other, "numpy", 1e-6),
+            scattered(other, "fastops", 1e-6),
+            scattered(other, "fastops", 1e-6, threads=8),
+        ]
+    )
+
+
+def scattered(case: str, member: str, *data: float, **other: Any) -> dict[str, Any]:
+    return measured("scatter_div", case, "float32", member, *data, **{"run": "a", "threads": 1, "part": "scatter", "wrong": 0, **other})
+
+
+def test_scatter_div(scatter_report: dict[str, Any]):
+    case, other = "5x7 float32 into 3, random", "1 float32 into 9, sorted"
+    scatter_report["machine_info"]["versions"]["tensorflow"] = "3.0"
+    ((name, text),) = table.tables(scatter_report).items()
     assert name == "scatter"
     lines = text.splitlines()
-    assert "| updates | `ufunc.at` | TensorFlow 3.0 | one thread | all 8 threads |" in lines
-    assert f"| {case} | 3.0 | 4.0* | 2.00 ms | 2.00 |" in lines
+    assert "| updates | NumPy 2.9.0 | TensorFlow 3.0 | one thread | 8 threads |" in lines
+    assert f"| {case} | 3.0 | 2.0* | 2.00 ms | 2.00 |" in lines
     assert f"| {other} | 1.0 |  | 1.00 µs | 1.00 |" in lines
     assert "\\* with other bits than those of the loop in order" in lines
-    assert lines[-1] == "`python bench/table.py results/scatter.json --write README.md`."
+    assert lines[-1] == "`python bench/table.py results/compare.json --write README.md`."
 
 
-def scattered(case: str, member: str, *data: float, equal: bool) -> dict[str, Any]:
-    return measured("scatter_div", "", "", member, *data, case=case, equal=equal)
+def test_document(peers_report: dict[str, Any], scatter_report: dict[str, Any]):
+    report = made(peers_report["benchmarks"] + scatter_report["benchmarks"]) | {"skipped": {"mindspore": "not installed"}}
+    lines = comparison.document(report, {"a picture": "pictures/a.svg"}).splitlines()
+    assert [line for line in lines if line.startswith("## ")] == [
+        "## Remainders on one thread",
+        "## From small to large",
+        "## scatter_div",
+        "## Other results than NumPy's",
+    ]
+    assert "Not compared: MindSpore (not installed)." in lines
+    assert "![a picture](pictures/a.svg)" in lines
+    assert "| `mod`, array by array, float32 | 2.0 | 4.0 |" in lines
+    assert "| `fmod`, array by array, float64, whole range | 0.5* | 8.0 |" in lines
+    assert "| `fmod`, array by array, float64, 1,000,000 | 7e+03 | 1e+03 |" in lines
+    assert "| PyTorch 3.1 | fmod | float64 | 25.00% | `fmod(5.0, 3.0) = 1.0, not 2.0` |" in lines
+    assert "| TensorFlow | scatter_div | float32 | 0.00% | `result of(1.0) = 2.0, not 3.0` |" in lines
