@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,16 +57,22 @@ def lacking(python: str, package: str) -> str:
     return f"{python} lacks {done.stdout.strip()}" if done.stdout.strip() else done.stderr.strip()
 
 
-def processes(pythons: dict[str, str]) -> tuple[list[Process], dict[str, str]]:
+def interpreter(package: str, pythons: Mapping[str, str]) -> tuple[str, str]:
+    """Of a library's package; and what is lacking there."""
+    if package in pythons:
+        return pythons[package], lacking(pythons[package], package)
+    return sys.executable, "" if installed(package) else "not installed"
+
+
+def processes(pythons: Mapping[str, str]) -> tuple[list[Process], dict[str, str]]:
     """Those that can run, and why the other libraries cannot."""
     together, alone, skipped = [], [], {}
     for name, library in LIBRARIES.items():
-        python = pythons.get(library.package)
-        problem = lacking(python, library.package) if python else "" if installed(name) else "not installed"
+        python, problem = interpreter(library.package, pythons)
         if problem:
             skipped[name] = problem
-        elif library.alone or python:
-            alone.append(Process(name, python or sys.executable, ("fastops", name)))
+        elif library.alone or library.package in pythons:
+            alone.append(Process(name, python, ("fastops", name)))
         else:
             together.append(name)
     return [Process("numpy", sys.executable, tuple(together)), *alone], skipped

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from importlib import metadata
 from time import perf_counter
 from typing import Any
 
 import pytest
-from libraries import LIBRARIES, PACKAGES, installed
+from libraries import LIBRARIES, installed, versions
 
 import fastops
 from fastops.engine import compiler, threads
@@ -76,18 +75,11 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     machine_info["threads"] = {"layer": threads.launch(), "count": threads.limit()}
 
 
-def versions() -> dict[str, str]:
-    """Of what is installed; by the name that is imported, which more than one distribution may bring."""
-    distributions = metadata.packages_distributions()
-    packages = [package for package in (*PACKAGES, "numba", "llvmlite", "ml_dtypes") if package in distributions and package != "fastops"]
-    return {package: metadata.version(distributions[package][0]) for package in dict.fromkeys(packages)}
-
-
 def chosen(config: pytest.Config) -> list[str]:
     """The libraries that are asked for, or those that are there: then TensorFlow only in its usual mode, which a process has one of."""
     if config.getoption("members"):
         return str(config.getoption("members")).split(",")
-    return [name for name in LIBRARIES if installed(name) and name != "tensorflow_deterministic"]
+    return [name for name in LIBRARIES if installed(LIBRARIES[name].package) and name != "tensorflow_deterministic"]
 
 
 def available_memory() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -30,8 +31,15 @@ LIBRARIES = {
 PEERS = tuple(name for name in LIBRARIES if name != "fastops")
 # what a loop can come near
 LIMITS = {"copy": "`np.copyto`", "divide": "`np.divide`", "floor_divide": "`np.floor_divide`", "sum": "`sum` of the updates"}
-PACKAGES = tuple(dict.fromkeys(library.package for library in LIBRARIES.values()))
+PACKAGES = tuple(dict.fromkeys(library.package for library in LIBRARIES.values()))  # fastops first
 
 
-def installed(name: str) -> bool:
-    return find_spec(LIBRARIES[name].package) is not None
+def installed(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+def versions() -> dict[str, str]:
+    """Of what is installed beside fastops; by the name that is imported, which more than one distribution may bring."""
+    distributions = metadata.packages_distributions()
+    packages = dict.fromkeys((*PACKAGES[1:], "numba", "llvmlite", "ml_dtypes", "onnx"))
+    return {package: metadata.version(distributions[package][0]) for package in packages if package in distributions}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import geometric_mean
+from statistics import median
 from typing import Any, NamedTuple
 
 from report import Cell, Unfit, times, typical
 
 CELL = 1.25  # times the ratio of the baseline, that a cell may have; beyond it the ranges of the turns decide
-ALL = 1.1  # the same of the geometric mean of all cells, whose noise is less
+ALL = 1.1  # the same of the median of all cells, whose noise is less
 
 
 class Ratio(NamedTuple):
@@ -44,7 +44,7 @@ def slower(report: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[int,
         for cell in sorted(both, key=lambda cell: -changes[cell])
         if changes[cell] > CELL and now[cell].least > before[cell].greatest
     ]
-    overall = geometric_mean(changes.values())
+    overall = median(changes.values())
     if overall > ALL:
-        words.append(f"all {len(both)} cells: {overall:.2f} times the ratios before, by the geometric mean")
+        words.append(f"all {len(both)} cells: {overall:.2f} times the ratios before, by the median")
     return len(both), words

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ def numpy(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepare
 
 @cache
 def vectorized(operation: str, dtype: np.dtype[Any], target: str) -> Any:
-    """`%` as Numba compiles it, with C's error model, which `numba.vectorize` has from `nopython` on."""
+    """A ufunc of `%`, or of `np.fmod`, for one dtype."""
     import numba
 
     kind = numba.from_dtype(dtype)
@@ -135,12 +136,15 @@ def tensorflow(operation: str, x: Array, y: Array, out: Array, count: int) -> Pr
     return Prepared(partial(operator, x=tf.constant(x), y=tf.constant(y)), lambda result: result.numpy())  # type: ignore[no-any-return]
 
 
+@cache
 def start_mindspore(count: int) -> Any:
     os.environ.setdefault("GLOG_v", "3")
     import mindspore
 
     mindspore.set_device("CPU")
     mindspore.set_context(runtime_num_threads=count)
+    with suppress(SystemError):  # of version 2.10 the first product fails, once, where there is NumPy 2
+        mindspore.Tensor(1) * 2
     return mindspore
 
 

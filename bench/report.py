@@ -107,7 +107,7 @@ def versions(report: Mapping[str, Any]) -> Mapping[str, str]:
 def title(name: str, report: Mapping[str, Any]) -> str:
     """A library with its version."""
     library = LIBRARIES[name]
-    return f"{library.title} {versions(report).get('numba' if name == 'vectorize' else library.package, '')}".strip()
+    return f"{library.title} {versions(report).get(library.package, '')}".strip()
 
 
 # --- numbers in words ---------------------------------------------------------------------------------------------------------------------
