@@ -1,7 +1,7 @@
 """fastops beside NumPy and every other library that is there: times, tables, pictures, and a check against an earlier run.
 
     pip install -e '.[bench,peers]'
-    python bench/compare.py --quick                 a minute: does it work?
+    python bench/compare.py --quick                 a minute or two: does it work?
     python bench/compare.py                         all of it, the better part of an hour: results/compare.json
     python bench/compare.py --parts threads scatter
     python bench/compare.py --python tensorflow=../tf/bin/python --python mindspore=../ms/bin/python

@@ -78,7 +78,7 @@ def whose_differ(report: Mapping[str, Any]) -> Iterator[str]:
     for (cell, name), info in wrong(report).items():
         groups[name, cell.operation, cell.dtype].append(info)
     lines = [
-        [title(name, report), operation, dtype, f"{max(info['wrong'] / info['size'] for info in infos):.2%}", f"`{infos[0]['example']}`"]
+        [title(name, report), operation, dtype, f"{max(info['share'] for info in infos):.2%}", f"`{infos[0]['example']}`"]
         for (name, operation, dtype), infos in sorted(groups.items())
     ]
     return table_of(["", "operation", "dtype", "of the results, at most", "such as"], lines)

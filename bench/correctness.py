@@ -52,8 +52,7 @@ def result(name: str, operation: str, operands: tuple[Array, ...]) -> Array:
             if not isinstance(given[0], list) and differences(scatter.to_numpy(given[0]), operands[0])[0]:
                 raise PartlyWritten(type(error).__name__) from error
             raise
-    x, y = operands
-    remainder = REMAINDERS[name](operation, x, y, np.empty_like(x), 1)
+    remainder = REMAINDERS[name](operation, *operands, np.empty_like(operands[0]), 1)
     return remainder.to_numpy(remainder.call())
 
 
@@ -98,7 +97,7 @@ def work(name: str, start: int) -> None:
     judge, cases = (judged_rule, RULES) if name in ENGINES else (judged, all_cases())
     for number, case in enumerate(cases[start:], start):
         say({"case": number})
-        verdict, details = judge(name, case)  # type: ignore[arg-type]
+        verdict, details = judge(name, case)
         say({"case": number, "verdict": verdict, "details": details})
 
 
@@ -148,7 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work(options.worker[0], int(options.worker[1]))
         return 0
     found: dict[str, str] = {}
-    skipped, judgements = {}, []
+    skipped: dict[str, str] = {}
+    judgements: list[Verdict] = []
     try:
         for name in (*LIBRARIES, *ENGINES):
             package = ENGINES[name] if name in ENGINES else LIBRARIES[name].package

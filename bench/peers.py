@@ -18,7 +18,7 @@ import pytest
 from conftest import available_memory, chosen
 from remainders import LIMITS, REMAINDERS, Prepared
 from test_bench_mod import DTYPES, Array, Case, operands
-from values import differences, example, right_remainder
+from values import compared, right_remainder
 
 LARGE = 10_000_000  # elements: from here on each library is called a few times, and nothing is kept for a second turn
 PATTERNS = ("arrays", "by_scalar", "by_row", "by_column", "strided")
@@ -74,9 +74,7 @@ def prepared(case: Case, member: str, count: int) -> tuple[Prepared, dict[str, A
         return LIMITS[member](case.operation, x, y, np.zeros_like(out), count), {"wrong": 0}
     ready = REMAINDERS[member](case.operation, x, y, np.zeros_like(out), count)
     result = ready.to_numpy(ready.call())
-    wrong, place = differences(result, right(case))
-    about = {"wrong": wrong, "example": example(case.operation, (x, y), result, right(case), place)} if wrong else {"wrong": 0}
-    return ready, about
+    return ready, compared(case.operation, (x, y), result, right(case))
 
 
 def fits(case: Case) -> bool:

@@ -98,7 +98,7 @@ def onnx_session(fmod: int, opset: int, x: Array, y: Array, out: Array, count: i
     binding.bind_ortvalue_input("x", values["x"])
     binding.bind_ortvalue_input("y", values["y"])
     binding.bind_ortvalue_output("out", values["out"])
-    return Prepared(partial(session.run_with_iobinding, binding), lambda nothing: values["out"].numpy())  # type: ignore[no-any-return]
+    return Prepared(partial(session.run_with_iobinding, binding), lambda nothing: values["out"].numpy())
 
 
 def jax(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
@@ -133,7 +133,7 @@ def start_tensorflow(count: int, deterministic: bool = False) -> Any:
 def tensorflow(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
     tf = start_tensorflow(count)
     operator = {"remainder": tf.raw_ops.FloorMod, "fmod": tf.raw_ops.TruncateMod}[operation]
-    return Prepared(partial(operator, x=tf.constant(x), y=tf.constant(y)), lambda result: result.numpy())  # type: ignore[no-any-return]
+    return Prepared(partial(operator, x=tf.constant(x), y=tf.constant(y)), lambda result: result.numpy())
 
 
 @cache
@@ -157,7 +157,7 @@ def mindspore(operation: str, x: Array, y: Array, out: Array, count: int) -> Pre
         return ms.Tensor(np.asarray(array, np.float32)).astype(ms.bfloat16) if bfloat16 else ms.Tensor(np.require(array, requirements="C"))
 
     def to_numpy(result: Any) -> Array:
-        return result.float().asnumpy().astype(x.dtype) if result.dtype == ms.bfloat16 else result.asnumpy()  # type: ignore[no-any-return]
+        return result.float().asnumpy().astype(x.dtype) if result.dtype == ms.bfloat16 else result.asnumpy()
 
     a, b = tensor(x), tensor(y)
     one, several = {"remainder": (ms.ops.FloorMod(), ms.ops.remainder), "fmod": (ms.ops.Mod(), ms.ops.fmod)}[operation]

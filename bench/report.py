@@ -101,7 +101,7 @@ def wrong(report: Mapping[str, Any]) -> dict[tuple[Cell, str], dict[str, Any]]:
 
 
 def versions(report: Mapping[str, Any]) -> Mapping[str, str]:
-    return report["machine_info"].get("versions", {})  # type: ignore[no-any-return]
+    return report["machine_info"].get("versions", {})
 
 
 def title(name: str, report: Mapping[str, Any]) -> str:

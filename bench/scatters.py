@@ -71,7 +71,7 @@ def tensorflow(x: Array, rows: Array, updates: Array, count: int, deterministic:
         tf.raw_ops.ResourceScatterDiv(resource=variable.handle, indices=indices, updates=divisors)
         return variable
 
-    return Prepared(call, again, lambda variable: variable.numpy())  # type: ignore[no-any-return]
+    return Prepared(call, again, lambda variable: variable.numpy())
 
 
 def narrow(rows: Array) -> Array:
@@ -92,7 +92,7 @@ def mindspore(x: Array, rows: Array, updates: Array, count: int) -> Prepared:
         ms.runtime.synchronize()
         return parameter
 
-    return Prepared(call, again, lambda parameter: parameter.asnumpy())  # type: ignore[no-any-return]
+    return Prepared(call, again, lambda parameter: parameter.asnumpy())
 
 
 SCATTERS: dict[str, Callable[[Array, Array, Array, int], Prepared]] = {

@@ -55,4 +55,12 @@ def differences(result: Array, expected: Array) -> tuple[int, int]:
 def example(operation: str, operands: tuple[Array, ...], result: Array, expected: Array, place: int) -> str:
     """The element at a place of the flat result, in words."""
     given = ", ".join(str(np.broadcast_to(operand, expected.shape).flat[place]) for operand in operands)
-    return f"{operation}({given}) = {result.flat[place]}, not {expected.flat[place]}"
+    return f"{operation}({given}) = {result.flat[place]!s}, not {expected.flat[place]!s}"
+
+
+def compared(operation: str, operands: tuple[Array, ...], result: Array, expected: Array) -> dict[str, Any]:
+    """How many elements are wrong, and if any are: their share, and the first."""
+    count, place = differences(result, expected)
+    if not count:
+        return {"wrong": 0}
+    return {"wrong": count, "share": count / expected.size, "example": example(operation, operands, result, expected, place)}
