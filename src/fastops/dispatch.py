@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -41,6 +41,20 @@ from .ufunc_like import UfuncLike
 
 LARGE = 10_000  # elements from which a loop is worth compiling
 _operations: list[Remainder] = []
+
+
+class Choice(NamedTuple):
+    """How a large call is done, and by what that was chosen."""
+
+    loop: int = 0  # the address of what was compiled
+    work: float = 0.0  # nanoseconds that it takes one core, about
+    workers: int = 1
+    was_planned: bool = False  # whether more threads or tiles were worth a plan
+    plan: iteration.Plan | None = None
+
+    @property
+    def is_driven(self) -> bool:
+        return self.plan is not None and (self.workers > 1 or self.plan.tile[0] > 1)
 
 
 @vectorcall.with_room
@@ -112,31 +126,37 @@ class Remainder(UfuncLike):
 
     # --- the three ways ---
     def _large(self, x1: Any, x2: Any, out: Any) -> Any:
-        """The result by the driver: in parallel where that pays, else on this thread, if it has tiles for them. None where the ufunc is as
-        good, or alone will do. A large call has its loop compiled in any case."""
-        size = broadcast_size(x1, x2)
-        dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
-        loop = self.loop(dtype)
-        if dtype is None or not loop:
-            return None
-        cost = real_ufuncs.cost(self.__name__, dtype)
-        work = size * (cost.by_scalar if np.shape(x2)[-1:] in ((), (1,)) else cost.by_array)
-        tiled = size >= iteration.WORTHWHILE and iteration.may_have_tiles(x1, x2, out)
+        """The result by the driver; None where that is not chosen, or cannot be had."""
         try:
-            workers = threads.workers(work) if threads.worthwhile(work) else 1
-            plan = iteration.plan(x1, x2, out, dtype) if workers > 1 or tiled else None
-            if plan is None or (workers < 2 and plan.tile[0] == 1):
+            chosen = self.choose(x1, x2, out)
+            if chosen.plan is None or not chosen.is_driven:
                 return None
             known = threads.start_is_known()
-            raised = driving.drive(plan, loop, workers)
+            raised = driving.drive(chosen.plan, chosen.loop, chosen.workers)
         except compiler.Unavailable as reason:
             compiler.warn_unavailable(str(reason))
             return None
         if not known:  # but better now
             limit()
         if raised:
-            errors.report([f"{errors.DIVIDE if dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
-        return plan.out
+            errors.report([f"{errors.DIVIDE if chosen.plan.out.dtype.kind in 'iu' else errors.INVALID} encountered in {self.__name__}"])
+        return chosen.plan.out
+
+    def choose(self, x1: Any, x2: Any, out: Any) -> Choice:
+        """By the driver: in parallel where that pays, else on this thread, if it has tiles for them. Otherwise the ufunc is as good, or
+        alone will do. A large call has its loop compiled in any case."""
+        size = broadcast_size(x1, x2)
+        dtype = self._resolve(kind_of(x1), kind_of(x2)) if size >= LARGE else None
+        loop = self.loop(dtype)
+        if dtype is None or not loop:
+            return Choice()
+        cost = real_ufuncs.cost(self.__name__, dtype)
+        work = size * (cost.by_scalar if np.shape(x2)[-1:] in ((), (1,)) else cost.by_array)
+        tiled = size >= iteration.WORTHWHILE and iteration.may_have_tiles(x1, x2, out)
+        workers = threads.workers(work) if threads.worthwhile(work) else 1
+        if workers < 2 and not tiled:
+            return Choice(loop, work)
+        return Choice(loop, work, workers, True, iteration.plan(x1, x2, out, dtype))
 
     def _by_numpy(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """By NumPy's own ufunc, which has all the loops."""

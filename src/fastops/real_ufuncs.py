@@ -55,6 +55,11 @@ def loop(name: str, dtype: np.dtype[Any]) -> int:
     return address if address is not None else _compile(name, dtype)
 
 
+def is_made(name: str, dtype: np.dtype[Any]) -> bool:
+    """Whether the ufunc of that name runs a compiled loop for the dtype."""
+    return (name, dtype) in _loops and not problem
+
+
 def cost(name: str, dtype: np.dtype[Any]) -> costs.Cost:
     """What an element takes in a loop that was made."""
     return _costs[name, dtype]

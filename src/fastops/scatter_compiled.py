@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .engine import compiler, driving, errors, threads
 from .kernels import scatter_plan
 from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, STATE_SIZE, WHOLE, ZERO
-from .scatter_operands import offsets, pieces
+from .scatter_operands import is_line, offsets, pieces, why_copied
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
 PIECE, FEW = 1 << 18, 1 << 14  # elements of what is copied at a time, and of an input_x that is soon copied as a whole
@@ -38,6 +37,7 @@ SORTED = 1 << 15  # updates of a block that a thread sorts
 # Bytes of an input_x of narrow rows, and of rows of one element, from which it pays to sort; and of both if many threads do.
 FAR, FAR_ALONE, FAR_FOR_MANY, MANY_THREADS = 1 << 20, 1 << 24, 1 << 18, 4
 LEAST = 1 << 12  # updates that are worth a task
+BY_COLUMNS, BY_BLOCKS, BY_SORTED_BLOCKS, ALONE = "columns", "blocks", "sorted blocks", "alone"  # ways of threads
 
 __all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel"]
 
@@ -62,24 +62,24 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
 
     What the kernel cannot walk where it lies goes through copies, a piece at a time.
     """
-    native = x.dtype.newbyteorder("=")
-    if not x.dtype.isnative and max(x.size, by.size) < FEW:
+    native, why = x.dtype.newbyteorder("="), why_copied(x, index, by)
+    if why and is_copied_whole(x, by):
         copy = x.astype(native)
         found, said = divide(copy, index, by)
         if not found & (OUTSIDE | ZERO):
             x[index] = copy[index]
         return found, said
-    if x.dtype.isnative and by.dtype == native and index.dtype.isnative and _is_line(index) and _is_line(by, index.ndim):
+    if not why:
         return _Work(x, index, by).run(CHECK, DIVIDE), ()
     found, messages, integers = 0, dict[str, None](), native.kind in "iu"
     for phase in (CHECK, DIVIDE):
-        for cells in pieces(index.shape, max(1, PIECE // prod(x.shape[1:]))):
+        for cells in pieces(index.shape, updates_of_piece(x)):
             piece, divisors = index[(*cells, ...)], by[(*cells, ...)]
             piece = piece.astype(piece.dtype.newbyteorder("="), "C", copy=False)
             if divisors.dtype != native and (phase == DIVIDE or integers):
                 divisors, said = errors.noted(divisors.astype, (native, "C"), {})
                 messages.update(dict.fromkeys(said))
-            elif not _is_line(divisors, piece.ndim):
+            elif not is_line(divisors, piece.ndim):
                 divisors = divisors.copy()
             if x.dtype.isnative or phase == CHECK:
                 found |= _Work(x, piece, divisors).run(phase)
@@ -93,15 +93,14 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
     return found, list(messages)
 
 
-def _is_line(x: _Array, axes: int | None = None) -> bool:
-    """Whether all axes, or so many, are one, in row-major order: each steps over the following ones."""
-    following = None
-    for length, stride in zip(reversed(x.shape[:axes]), reversed(x.strides[:axes]), strict=True):
-        if length != 1:
-            if following not in (None, stride):
-                return False
-            following = stride * length
-    return True
+def is_copied_whole(x: _Array, by: _Array) -> bool:
+    """Whether input_x, where it has another byte order, is soon copied as a whole."""
+    return not x.dtype.isnative and max(x.size, by.size) < FEW
+
+
+def updates_of_piece(x: _Array) -> int:
+    """So many go through copies at a time."""
+    return max(1, PIECE // int(prod(x.shape[1:])))
 
 
 def _step(x: _Array, axes: int) -> int:
@@ -134,6 +133,27 @@ _ONE_RUN = np.zeros(2, np.intp)  # the offsets of a row that is one run
 _AT_ITS_BEGINNING = _address(_ONE_RUN)
 
 
+class Sharing(NamedTuple):
+    """How threads divide, and why so."""
+
+    way: str = ALONE
+    why: str = ""
+    block: int = 0  # updates, if by blocks
+
+
+class Choice(NamedTuple):
+    """How many threads, and how they divide, if they do."""
+
+    work: float  # nanoseconds that it takes one core, about
+    workers: int
+    sharing: Sharing
+
+
+def choose(x: _Array, index: _Array, by: _Array, *phases: int) -> Choice:
+    """How operands are divided, or checked alone, that the kernel walks where they lie."""
+    return _Work(x, index, by).choose(*phases)
+
+
 class _Work:
     """The division by updates that the kernel walks where they lie."""
 
@@ -162,31 +182,44 @@ class _Work:
     def run(self, *phases: int) -> int:
         """Check, divide, or both; what was found."""
         plan = self._plan
-        work = plan.last * (UPDATE + plan.runs * plan.length * ELEMENT)
-        workers = _workers(work)
-        share = self._sharing(work, workers) if workers > 1 and DIVIDE in phases else None
-        if share is None and (workers == 1 or DIVIDE in phases):
+        _, workers, sharing = self.choose(*phases)
+        if sharing.way == ALONE and (workers == 1 or DIVIDE in phases):
             self._alone(WHOLE if len(phases) == 2 else phases[0])
             return int(plan.found)
         if CHECK in phases:
             plan.share = max(LEAST, -(-plan.last // (4 * workers)))
             self._share(CHECK, -(-plan.last // plan.share), workers)
-        if share is not None and not plan.found:
-            share()
+        if not plan.found and sharing.way == BY_COLUMNS:
+            self._by_columns(workers)
+        elif not plan.found and sharing.way != ALONE:
+            self._by_blocks(sharing.block, workers, sort=sharing.way == BY_SORTED_BLOCKS)
         return int(plan.found)
 
-    def _sharing(self, work: float, workers: int) -> Callable[[], None] | None:
-        """How so many threads divide; None where they would not be faster than one."""
+    def choose(self, *phases: int) -> Choice:
+        """How it will be done."""
+        work = self._plan.last * (UPDATE + self._plan.runs * self._plan.length * ELEMENT)
+        workers = _workers(work)
+        return Choice(work, workers, self._sharing(work, workers) if workers > 1 and DIVIDE in phases else Sharing())
+
+    def _sharing(self, work: float, workers: int) -> Sharing:
+        """How so many threads divide: alone where they would not be faster than one."""
         plan = self._plan
         if plan.rows > MOST_ROWS:
-            return partial(self._by_columns, workers) if self._row_size >= 2 * COLUMNS else None
+            return self._sharing_of_columns("more rows than have marks")
         if self._row_size < NARROW or self._row_size == self._size:
-            pays = plan.rows * abs(plan.x_row) >= far(workers, self._row_size == self._size)
-            return partial(self._by_blocks, min(plan.last, BLOCK, SORTED * workers), workers, sort=True) if pays else None
+            least = far(workers, self._row_size == self._size)
+            if plan.rows * abs(plan.x_row) >= least:
+                return Sharing(BY_SORTED_BLOCKS, "narrow rows from beyond the nearer caches", min(plan.last, BLOCK, SORTED * workers))
+            return Sharing(ALONE, f"narrow rows of less than {least:,} bytes, which one thread divides as fast")
         block = min(plan.last, BLOCK, plan.rows // NAMED)
         if block >= LEAST_UPDATES * workers and block * work / plan.last >= LEAST_BLOCK:
-            return partial(self._by_blocks, block, workers, sort=False)
-        return partial(self._by_columns, workers) if self._row_size >= 2 * COLUMNS else None
+            return Sharing(BY_BLOCKS, "many rows of a cache line and more", block)
+        return self._sharing_of_columns("rows or updates too few for blocks")
+
+    def _sharing_of_columns(self, why: str) -> Sharing:
+        if self._row_size >= 2 * COLUMNS:
+            return Sharing(BY_COLUMNS, f"{why}, but wide rows")
+        return Sharing(ALONE, f"{why}, and rows of less than {2 * COLUMNS:,} bytes")
 
     def _by_columns(self, workers: int) -> None:
         plan, parts = self._plan, min(workers, self._row_size // COLUMNS)

@@ -54,6 +54,30 @@ def offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Array:
     return total
 
 
+def is_line(x: _Array, axes: int | None = None) -> bool:
+    """Whether all axes, or so many, are one, in row-major order: each steps over the following ones."""
+    following = None
+    for length, stride in zip(reversed(x.shape[:axes]), reversed(x.strides[:axes]), strict=True):
+        if length != 1:
+            if following not in (None, stride):
+                return False
+            following = stride * length
+    return True
+
+
+def why_copied(x: _Array, index: _Array, by: _Array) -> str:
+    """What keeps the kernel from walking the operands where they lie; nothing, if it can."""
+    if not x.dtype.isnative:
+        return "input_x has another byte order"
+    if by.dtype != x.dtype:
+        return "updates have another dtype or byte order"
+    if not index.dtype.isnative:
+        return "indices have another byte order"
+    if not is_line(index):
+        return "the axes of indices do not lie as one"
+    return "" if is_line(by, index.ndim) else "the axes that updates share with indices do not lie as one"
+
+
 def pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int | slice, ...]]:
     """The leading indices of parts of an array, in row-major order, each of at most so many elements."""
     rest = prod(shape[1:])
