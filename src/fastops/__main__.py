@@ -1,196 +1,238 @@
-"""The command line: `python -m fastops`, and with `info`, `warmup` and `run`."""
+"""The command line: `fastops`, or `python -m fastops`."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.machinery
-import importlib.util
-import io
+import errno
+import json
 import math
 import os
-import pkgutil
 import sys
 import time
-import types
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CODES = """exit codes:
+  0    all is well: the results are equal, everything was compiled
+  1    a result differs, or something cannot be compiled
+  2    wrong usage, or what was asked for is not installed
+  130  interrupted
+  141  whoever reads the output has gone"""
+EXAMPLES = {
+    "": """
+  {prog}                       the jobs; the first run also compiles, which takes some seconds
+  {prog} --size 0.05           the same on a twentieth of the data
+  {prog} info                  what to quote when you report a problem
+  {prog} COMMAND --help        more on a command""",
+    "info": """
+  {prog} info                  for people
+  {prog} info --json           for programs""",
+    "warmup": """
+  {prog} warmup                compile for all twelve dtypes
+  {prog} warmup float32 int64  compile for these""",
+    "run": """
+  {prog} run script.py -x 3    run a script; what follows its name is its own
+  {prog} run -m module -x 3    run a module, as python -m does""",
+    "bench": """
+  {prog} bench                                int32, int64, float32 and float64
+  {prog} bench uint8 --sizes 1000,1000000     that dtype, in arrays of a thousand and of a million elements
+  {prog} bench --plot speed.png               with a chart, by matplotlib""",
+    "explain": """
+  {prog} explain mod 'float32[1000,1000]' float32                 by a scalar
+  {prog} explain mod 'float32[1000,1000].T' 'float32[1000,1000]'  transposed
+  {prog} explain fmod 'int64[200000][::2]' 7 --out x1             every second element, in place
+  {prog} explain scatter_div 'float32[10000,128]' 'int64[100000]' 'float32[100000,128]'
+
+An operand is a dtype and a shape, then slices and .T as NumPy has them; a dtype alone is a scalar of it, a number one of Python.
+The output is written in the same way, or x1 or x2. (The quotation marks keep shells from taking brackets for a pattern.)""",
+}
+SAYS = {
+    "": "Without a command: do a few jobs that people have, by NumPy and by fastops, compare the results bit for bit, and show the times.",
+    "info": "Show versions, processor, threads, and which compiled code is kept where.",
+    "warmup": "Compile all that fastops runs, or load it from the cache, so that no later process has to compile.",
+    "run": "Run an unchanged program with NumPy patched: its %, numpy.remainder and numpy.fmod run fastops' loops, in every library.\n"
+    "The exit code is the program's own.",
+    "bench": "Compare fastops with NumPy on this machine, on one thread and on all, in less than a minute, and the results bit for bit.",
+    "explain": "Say which way a call takes, on how many threads, and why. Nothing is computed, and no memory is filled.",
+}
 
 
-def _fraction(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise ValueError
-    return value
+class Answer(NamedTuple):
+    """What is printed, for people or for machines, and the exit code."""
 
-
-_fraction.__name__ = "positive number"  # what argparse calls it
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m fastops",
-        description="Without arguments: do a few jobs that people have, by NumPy and by fastops, compare the results bit for bit, and\n"
-        "show the times. With 'info': show versions, processor, threads, and which compiled code is kept where. With 'warmup':\n"
-        "compile all that fastops runs, or load it from the cache, so that no later process has to compile. With 'run': run an\n"
-        "unchanged program with NumPy patched: its %, numpy.remainder and numpy.fmod run fastops' loops, in every library.",
-        epilog="examples:\n"
-        "  python -m fastops                        the jobs; the first run also compiles, which takes some seconds\n"
-        "  python -m fastops --size 0.05            the same on a twentieth of the data\n"
-        "  python -m fastops info                   what to quote when you report a problem\n"
-        "  python -m fastops warmup                 compile for all twelve dtypes\n"
-        "  python -m fastops warmup float32 int64   compile for these\n"
-        "  python -m fastops run script.py -x 3     run a script; what follows its name is its own\n"
-        "  python -m fastops run -m module -x 3     run a module, as python -m does\n\n"
-        "exit codes: 0 all results equal, everything compiled; 1 a result differs, something cannot be compiled; 2 wrong usage;\n"
-        "with run, the program's own",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("command", nargs="?", choices=["info", "warmup", "run"], help="what to do instead of the jobs")
-    parser.add_argument("dtypes", nargs="*", help="what to compile for (default: all twelve)")
-    parser.add_argument("--size", type=_fraction, metavar="F", help="fraction of the jobs' full size (default: 1)")
-    return parser
+    lines: Iterable[str]
+    data: Any
+    code: int = 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = _parser()
-    arguments = sys.argv[1:] if arguments is None else arguments
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    parser, commands = _parsers("fastops" if Path(sys.argv[0]).stem == "fastops" else "python -m fastops")
     if arguments[:1] == ["run"] and arguments[1:2] not in (["-h"], ["--help"]):
-        return _run(parser, list(arguments[1:]))
-    options = parser.parse_args(arguments)
-    if options.command == "run":
-        parser.error("run goes first")
-    if options.command and options.size is not None:
-        parser.error(f"--size goes with the jobs, not with {options.command}")
-    if options.command == "warmup":
-        return _warm_up(parser, options.dtypes)
-    if options.dtypes:
-        parser.error(f"dtypes go with warmup, not with {options.command}")
+        from . import running
+
+        return running.run(commands["run"], arguments[1:])
+    with _leaving_quietly():
+        options = parser.parse_args(arguments)
+        if options.command == "run":
+            parser.error("run goes first")
+        if options.command and options.size is not None:
+            parser.error(f"--size goes with the jobs, not with {options.command}")
+        answer: Answer = options.answer(commands.get(options.command, parser), options)
+        lines = [json.dumps(answer.data, indent=2)] if options.json else answer.lines
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        return answer.code
+
+
+@contextmanager
+def _leaving_quietly() -> Iterator[None]:
+    """No traceback if the user interrupts, or if nobody reads on, as behind `| head`."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and not (os.name == "nt" and error.errno == errno.EINVAL):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+        sys.exit(141)
+
+
+# --- the arguments ------------------------------------------------------------------------------------------------------------------------
+def _checked(name: str, convert: Callable[[str], Any], is_right: Callable[[Any], bool]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        value = convert(text)
+        if not is_right(value):
+            raise ValueError
+        return value
+
+    read.__name__ = name  # what argparse calls it
+    return read
+
+
+_fraction = _checked("positive number", float, lambda value: 0 < value < math.inf)
+_sizes = _checked("list of sizes", lambda text: [int(size) for size in text.split(",")], lambda sizes: min(sizes) > 0)
+
+
+def _parsers(prog: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """That of the whole, and those of the commands by name."""
+
+    def texts(name: str) -> dict[str, Any]:
+        epilog = f"examples:{EXAMPLES[name].format(prog=prog)}\n\n{CODES}"
+        return {"description": SAYS[name], "epilog": epilog, "formatter_class": argparse.RawDescriptionHelpFormatter}
+
+    def add_json(parser: argparse.ArgumentParser, default: Any) -> None:
+        parser.add_argument("--json", action="store_true", default=default, help="print one JSON object, for programs")
+
+    parser = argparse.ArgumentParser(prog, **texts(""))
+    parser.set_defaults(answer=_jobs)
+    parser.add_argument("--size", type=_fraction, metavar="F", help="fraction of the jobs' full size (default: 1)")
+    add_json(parser, False)
+    group = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = {
+        name: group.add_parser(name, help=SAYS[name].splitlines()[0].replace("%", "%%"), **texts(name)) for name in list(EXAMPLES)[1:]
+    }
+    for name, answer in (("info", _info), ("warmup", _warm_up), ("bench", _bench), ("explain", _explain)):
+        commands[name].set_defaults(answer=answer)
+        add_json(commands[name], argparse.SUPPRESS)
+    commands["warmup"].add_argument("dtypes", nargs="*", metavar="DTYPE", help="what to compile for (default: all twelve)")
+    commands["run"].usage = f"{prog} run [-m] PROGRAM [ARGUMENT ...]"
+    commands["run"].add_argument("program", nargs="...", metavar="PROGRAM", help="a script, or -m and a module, and what it is given")
+    commands["bench"].add_argument("dtypes", nargs="*", metavar="DTYPE", help="dtypes of the twelve (default: four of them)")
+    commands["bench"].add_argument("--sizes", type=_sizes, default=[1_000_000], metavar="N,N,...", help="elements (default: 1000000)")
+    commands["bench"].add_argument("--plot", type=Path, metavar="FILE.png", help="draw a chart (needs matplotlib)")
+    commands["explain"].add_argument("operation", choices=["mod", "remainder", "fmod", "scatter_div"])
+    commands["explain"].add_argument("operands", nargs="+", metavar="OPERAND", help="such as 'float32[1000,500]', float32, or 7")
+    commands["explain"].add_argument("--out", metavar="OPERAND", help="where a remainder is written to: an operand, or x1 or x2")
+    return parser, commands
+
+
+# --- the answers --------------------------------------------------------------------------------------------------------------------------
+def _jobs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
     from . import info, jobs
 
-    if options.command == "info":
-        print(*info.lines(), sep="\n")
-        return 0
     size = 1.0 if options.size is None else options.size
     outcomes = jobs.run(size)
-    print(*jobs.table(outcomes, size), info.summary(), sep="\n")
-    return int(any(outcome is not None and not outcome.equal for outcome in outcomes.values()))
+    equal = all(outcome is None or outcome.equal for outcome in outcomes.values())
+    data = {"machine": info.summary(), "jobs": jobs.data(outcomes, size), "equal": equal}
+    return Answer([*jobs.table(outcomes, size), info.summary()], data, int(not equal))
 
 
-def _warm_up(parser: argparse.ArgumentParser, dtypes: Sequence[str]) -> int:
-    from . import info, jobs, ufuncs
+def _info(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
+    from . import info
+
+    return Answer(info.lines(), info.data())
+
+
+def _bench(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
+    from . import comparison, info
+
+    parts = _parts(parser, options.dtypes or comparison.DTYPES)
+    if options.plot and (reason := comparison.why_no_plot(options.plot)):
+        parser.error(reason)
+    if reason := info.why_unavailable():
+        return _failed(f"There is nothing to compare, since Numba cannot be used here: {reason}")
+    outcomes = comparison.run(options.dtypes or comparison.DTYPES, options.sizes, parts)
+    if options.plot:
+        comparison.plot(outcomes, options.plot)
+    equal = all(outcome.equal for outcome in outcomes)
+    data = {"machine": info.summary(), "results": [outcome._asdict() for outcome in outcomes], "equal": equal}
+    return Answer([*comparison.table(outcomes), info.summary()], data, int(not equal))
+
+
+def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
+    from . import explaining
+
+    try:
+        story = explaining.explain(options.operation, *options.operands, out=options.out)
+    except explaining.Wrong as error:
+        parser.error(str(error))
+    return Answer(explaining.lines(story), story)
+
+
+def _warm_up(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
+    from . import info, jobs, real_ufuncs
     from .engine import compiler
 
     start = time.perf_counter()
-    try:
-        importlib.import_module("ml_dtypes")  # it tells NumPy what bfloat16 is
-    except ImportError:
-        if "bfloat16" in dtypes:
-            parser.error("bfloat16 needs the package ml_dtypes, which is not installed")
-        if not dtypes:
-            print("bfloat16 is left out, since ml_dtypes is not installed.")
-    try:
-        parts = ufuncs.parts(*dtypes)
-    except TypeError as error:
-        parser.error(f"{error} (choose from {', '.join(info.DTYPES)})")
-    try:
-        compiler.numba()
-    except compiler.Unavailable as reason:
-        print(f"Nothing was compiled, since Numba cannot be used here: {reason}", file=sys.stderr)
-        return 1
+    parts = _parts(parser, options.dtypes)
+    left_out = [] if options.dtypes or real_ufuncs.bfloat16() else ["bfloat16"]
+    if reason := info.why_unavailable():
+        return _failed(f"Nothing was compiled, since Numba cannot be used here: {reason}")
     for _, make in jobs.progress(parts, "compiling", len(parts)):
         make()
-    made = compiler.compiled()
+    made, seconds = compiler.compiled(), time.perf_counter() - start
     loaded = sum(function.from_cache for function in made)
-    seconds = time.perf_counter() - start
-    print(f"{len(made)} functions in {seconds:.1f} s: {len(made) - loaded} compiled, {loaded} loaded from the cache.")
+    lines = [f"{name} is left out, since ml_dtypes is not installed." for name in left_out]
+    lines.append(f"{len(made)} functions in {seconds:.1f} s: {len(made) - loaded} compiled, {loaded} loaded from the cache.")
+    data = {"functions": len(made), "compiled": len(made) - loaded, "loaded": loaded, "seconds": seconds, "left_out": left_out}
+    if reason := info.why_unavailable():  # by now: a warning said it, too
+        return Answer(lines, {**data, "error": reason}, 1)
+    place = info.cache_place()
+    return Answer([*lines, f"The cache: {info.cache_text(place)}"], {**data, "cache": place and str(place)})
+
+
+def _parts(parser: argparse.ArgumentParser, dtypes: Sequence[str]) -> list[tuple[str, Callable[[], object]]]:
+    """What is to be compiled for those dtypes."""
+    from . import info, ufuncs
+
+    if not info.load_bfloat16() and "bfloat16" in dtypes:
+        parser.error("bfloat16 needs the package ml_dtypes, which is not installed")
     try:
-        compiler.numba()
-    except compiler.Unavailable:
-        return 1  # a warning said why
-    print(f"The cache: {info.cache_text(info.cache_place())}")
-    return 0
+        return ufuncs.parts(*dtypes)
+    except TypeError as error:
+        parser.error(f"{error} (choose from {', '.join(info.DTYPES)})")
 
 
-def _run(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
-    """Run a script, or a module after -m, with NumPy patched and all else as if Python itself had been asked to run it."""
-    import fastops
-
-    is_module = arguments[:1] == ["-m"]
-    arguments = arguments[is_module:]
-    if not arguments or arguments[0].startswith("-"):
-        parser.error("run wants the name of a script, or -m and the name of a module")
-    try:
-        fastops.patch_numpy()
-    except RuntimeError as error:
-        _stop(str(error), 1)
-    main = types.ModuleType("__main__")
-    sys.argv[:] = arguments
-    sys.modules["__main__"] = main  # where pickle and multiprocessing look for what the program defines
-    try:
-        exec((_module if is_module else _script)(arguments[0], main), main.__dict__)
-    except SystemExit:
-        raise
-    except BaseException as error:
-        # Shown as Python would, from the program's first frame on; raised again for the exit code alone.
-        trace = error.__traceback__
-        while trace and trace.tb_frame.f_code.co_filename == __file__:
-            trace = trace.tb_next
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
-        sys.excepthook = lambda *_: None
-        raise
-    return 0
-
-
-def _script(path: str, main: types.ModuleType) -> types.CodeType:
-    """The code of a script, or of the `__main__.py` in a folder or a zip file."""
-    file = os.path.abspath(path)
-    importer = pkgutil.get_importer(file)
-    if not sys.flags.safe_path:
-        sys.path[0] = file if importer else os.path.dirname(os.path.realpath(path))
-    if importer:
-        spec = importer.find_spec("__main__", None)
-        return _code(spec, main) if spec else _stop(f"can't find '__main__' module in {file!r}", 1)
-    try:
-        with io.open_code(file) as stream:
-            source = stream.read()
-    except OSError as error:
-        _stop(f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}", 2)
-    # No __spec__: processes that multiprocessing spawns then find the script by its file, as they do under Python.
-    main.__dict__.update(__file__=file, __cached__=None, __loader__=importlib.machinery.SourceFileLoader("__main__", file))
-    return compile(source, file, "exec", dont_inherit=True)
-
-
-def _module(name: str, main: types.ModuleType) -> types.CodeType:
-    """The code of a module, or of the `__main__` of a package."""
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except ModuleNotFoundError as error:
-        if not f"{name}.".startswith(f"{error.name}."):
-            raise  # something that the package imports
-        spec = None
-    if not spec:
-        _stop(f"No module named {name!r}, or it is a package without a '__main__'", 1)
-    code = _code(spec, main)
-    sys.argv[0] = main.__file__ or name
-    return code
-
-
-def _code(spec: importlib.machinery.ModuleSpec, main: types.ModuleType) -> types.CodeType:
-    get_code = getattr(spec.loader, "get_code", None)
-    code: types.CodeType | None = get_code(spec.name) if get_code else None
-    if not code:
-        _stop(f"there is no code in {spec.name!r}", 1)
-    main.__dict__.update(__file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __spec__=spec, __package__=spec.parent)
-    return code
-
-
-def _stop(message: str, code: int) -> NoReturn:
-    print(f"python -m fastops run: {message}", file=sys.stderr)
-    sys.exit(code)
+def _failed(reason: str) -> Answer:
+    print(reason, file=sys.stderr)
+    return Answer([], {"error": reason}, 1)
 
 
 if __name__ == "__main__":

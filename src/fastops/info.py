@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,23 @@ def version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def load_bfloat16() -> bool:
+    """Whether NumPy knows bfloat16 by now: ml_dtypes tells it, if that is installed."""
+    try:
+        return bool(importlib.import_module("ml_dtypes"))
+    except ImportError:
+        return False
+
+
+def why_unavailable() -> str:
+    """What keeps Numba from compiling here; nothing, if it can."""
+    try:
+        compiler.numba()
+    except compiler.Unavailable as reason:
+        return str(reason)
+    return ""
 
 
 def processor_name() -> str:
@@ -97,9 +116,7 @@ def rows() -> Rows:
         yield package, version(package) or "not installed"
     if real_ufuncs.problem:
         yield "ufuncs", f"NumPy's own, with its loops, for all but large arrays: {real_ufuncs.problem}"
-    try:
-        compiler.numba()
-    except compiler.Unavailable as reason:
+    if reason := why_unavailable():
         yield "processor", processor_name()
         yield "compiling", f"NOT AVAILABLE, fastops runs NumPy's own loops: {reason}"
     else:
@@ -135,6 +152,36 @@ def rows_of_cache() -> Rows:
         yield "", f"{size_of(files)}; of these sources, versions and processor: {size_of(fresh)}"
     yield from rows_of_functions("loops", "in the cache", names)
     yield from rows_of_functions("", "in this process", [made.name for made in compiler.compiled()])
+
+
+def data() -> dict[str, Any]:
+    """The same for programs; what only a Numba that works can tell is left out where there is none."""
+    told = {
+        "fastops": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {package: version(package) for package in PACKAGES},
+        "processor": processor_name(),
+        "problem": real_ufuncs.problem or why_unavailable() or None,
+    }
+    if why_unavailable():
+        return told
+    place, layer = cache_place(), threads.launch()
+    return {
+        **told,
+        "target": compiler.target()[1],
+        "features": compiler.features(),
+        "threads": {
+            "limit": threads.limit(),
+            "layer": layer or None,
+            "processors": threads.processors(),
+            "quota": threads.cpu_quota(),
+            "numba_limit": int(compiler.numba().get_num_threads()),
+        },
+        "cache": place and str(place),
+        "cached": cached(place) if place else [],
+        "compiled": [made.name for made in compiler.compiled()],
+    }
 
 
 def rows_of_functions(label: str, where: str, names: list[str]) -> Rows:

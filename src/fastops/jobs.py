@@ -160,14 +160,14 @@ def missing(job: Job) -> bool:
 
 
 def progress(items: Iterable[Any], text: str, total: int) -> Iterator[Any]:
-    """The items, under a progress bar on stderr if tqdm is installed, after a line on stderr otherwise."""
+    """The items, under a progress bar if stderr is a terminal and tqdm is installed, after a line there otherwise."""
     try:
-        from tqdm import tqdm
+        tqdm = importlib.import_module("tqdm").tqdm if sys.stderr.isatty() else None
     except ImportError:
+        tqdm = None
+    if tqdm is None:
         print(f"{text}: {total} …", file=sys.stderr, flush=True)
-        yield from items
-    else:
-        yield from tqdm(items, text, total, leave=False)
+    yield from items if tqdm is None else tqdm(items, text, total, leave=False)
 
 
 def compile_loops(jobs: Iterable[Job]) -> None:
@@ -218,6 +218,18 @@ def run(size: float) -> dict[str, Outcome | None]:
     for job in progress(able, "running the jobs", len(able)):
         outcomes[job.name] = measure(job, size)
     return outcomes
+
+
+def data(outcomes: dict[str, Outcome | None], size: float) -> list[dict[str, Any]]:
+    """For programs; seconds."""
+    return [
+        {
+            "job": job.name,
+            "elements": elements(job, size),
+            **(outcome._asdict() if (outcome := outcomes[job.name]) else {"not_run": f"{job.package} is not installed"}),
+        }
+        for job in JOBS
+    ]
 
 
 def table(outcomes: dict[str, Outcome | None], size: float) -> Iterator[str]:

@@ -1,0 +1,99 @@
+"""Which way a call would take: the code that decides runs on its operands, and whatever would compute only takes a note.
+
+A double of the operation has its state and its methods; NumPy's functions and the driver are exchanged for notes, and so are the loops in a
+copy of what the native entry reads. So nothing here knows the rules, and no element of an operand is read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from . import dispatch, scatter
+from .engine import compiler, vectorcall
+
+NATIVE, UFUNC, DRIVER, NUMPY, KERNEL = "native entry", "ufunc", "driver", "NumPy", "kernel"
+_PYTHON = "Python"
+_Loop = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+_Gate = TypeVar("_Gate", bound=vectorcall.Gate)
+
+
+class Rehearsal(NamedTuple):
+    """What would run, whether any Python of the package comes before it, and, of a large remainder, how it was chosen."""
+
+    way: str
+    by_python: bool
+    choice: dispatch.Choice | None = None
+
+
+def of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any = None) -> Rehearsal:
+    """Of the call `operation(x1, x2, out)`. A large one has its loop made, as ever."""
+    seen: list[str] = []
+    choices: list[dispatch.Choice] = []
+
+    def large(x1: Any, x2: Any, out: Any) -> Any:
+        try:
+            choice = operation.choose(x1, x2, out)
+        except compiler.Unavailable:
+            return None
+        choices.append(choice)
+        if choice.is_driven:
+            seen.append(DRIVER)
+        return choice.plan if choice.is_driven else None
+
+    instead = {"_real": _noting(seen, UFUNC), "_by_numpy": _noting(seen, NUMPY), "_large": large, "loop": operation.loop}
+    double, loop = _double(operation, instead), _Loop(_noting(seen, NATIVE))
+    if operation._gate is not None:
+        _let_in(double, operation._gate, vectorcall.open_gate(double, double._real, dispatch.LARGE), loop, seen)
+    double(x1, x2, *(() if out is None else (out,)))
+    by_python = _PYTHON in seen or operation._gate is None or bool(choices)
+    return Rehearsal(next(name for name in seen if name != _PYTHON), by_python, choices[0] if choices else None)
+
+
+def of_scatter_div(input_x: Any, indices: Any, updates: Any) -> Rehearsal:
+    """Of that call, which counts as one."""
+    seen: list[str] = []
+
+    def function(*operands: Any) -> None:
+        x, index, divisors, _ = scatter.checked(*operands)
+        seen.append(KERNEL if scatter.is_for_kernel(x, index, divisors) else NUMPY)
+
+    gate = scatter.scatter_div._gate
+    double, loop = _double(scatter.scatter_div, {"_function": function}), _Loop(_noting(seen, NATIVE))
+    if gate is not None:
+        opened = vectorcall.open_scatter_gate(double, None, scatter.LARGE)
+        if opened is not None:
+            double._gate, opened.work, opened.far = opened, ctypes.cast(loop, ctypes.c_void_p).value, gate.far
+        _let_in(double, gate, opened, loop, seen)
+    double(input_x, indices, updates)
+    return Rehearsal(next(name for name in seen if name != _PYTHON), _PYTHON in seen or gate is None)
+
+
+def _noting(seen: list[str], name: str) -> Callable[..., None]:
+    return lambda *_, **__: seen.append(name)
+
+
+def _double(operation: Any, instead: dict[str, Any]) -> Any:
+    """An object of the same type and state, with other methods."""
+    double = object.__new__(type(operation))
+    vars(double).update(vars(operation), _gate=None, **instead)
+    return double
+
+
+def _let_in(double: Any, gate: _Gate, opened: _Gate | None, loop: Any, seen: list[str]) -> None:
+    """Calls of the double enter as those of the operation do, but for a loop that takes a note."""
+    if opened is None:
+        return
+    call = opened.other
+
+    def other(*args: Any, **kwargs: Any) -> Any:
+        seen.append(_PYTHON)
+        return call(*args, **kwargs)
+
+    opened.other = other
+    for name in ("large", "served", "user_num", "scalars"):
+        setattr(opened, name, getattr(gate, name))
+    for served in opened.served:
+        if served.loop:
+            served.loop = ctypes.cast(loop, ctypes.c_void_p).value
