@@ -244,7 +244,7 @@ SCATTERED = {  # input_x, indices and updates; how it goes on three threads, and
         (KERNEL, 3, False, "blocks"),
         "of which there is 1: the axes of indices",
     ),
-    "strided updates": ("f4[10000,128] i8[50,40] f4[50,80,128][:,::2]", (KERNEL, 3, False, "blocks"), "that updates share with indices"),
+    "strided updates": ("f4[10000,128] i8[50,40] f4[50,60,128][:,:40]", (KERNEL, 3, False, "blocks"), "that updates share with indices"),
 }
 
 

@@ -43,12 +43,12 @@ def of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any = Non
         return choice.plan if choice.is_driven else None
 
     instead = {"_real": _noting(seen, UFUNC), "_by_numpy": _noting(seen, NUMPY), "_large": large, "loop": operation.loop}
-    double, loop = _double(operation, instead), _Loop(_noting(seen, NATIVE))
-    if operation._gate is not None:
-        _let_in(double, operation._gate, vectorcall.open_gate(double, double._real, dispatch.LARGE), loop, seen)
+    gate, double, loop = operation._gate, _double(operation, instead), _Loop(_noting(seen, NATIVE))
+    if gate is not None:
+        _let_in(double, gate, vectorcall.open_gate(double, double._real, dispatch.LARGE), loop, seen)
     double(x1, x2, *(() if out is None else (out,)))
-    by_python = _PYTHON in seen or operation._gate is None or bool(choices)
-    return Rehearsal(next(name for name in seen if name != _PYTHON), by_python, choices[0] if choices else None)
+    way = next(name for name in seen if name != _PYTHON)
+    return Rehearsal(way, _PYTHON in seen or gate is None, choices[0] if choices else None)
 
 
 def of_scatter_div(input_x: Any, indices: Any, updates: Any) -> Rehearsal:
