@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import multiprocessing
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,8 @@ import numpy as np
 import pytest
 
 import fastops
-from fastops import info, jobs, ufuncs
+from fastops import __main__, info, jobs, ufuncs
+from fastops.__main__ import main
 
 QUICK = ("--size", "0.002")
 RUN = "import sys; from fastops.__main__ import main; sys.exit(main(sys.argv[1:]))"
@@ -272,7 +278,7 @@ def test_warmup_of_a_dtype_without_a_loop(dtype: str):
     done = run("warmup", "int8", dtype)
     assert (done.returncode, done.stdout) == (2, "")
     *_, message = done.stderr.splitlines()
-    assert message.startswith("python -m fastops: error: ")
+    assert message.startswith("python -m fastops warmup: error: ")
     assert message.endswith(f"(choose from {', '.join(info.DTYPES)})")
 
 
@@ -435,12 +441,129 @@ def test_run_a_package_that_cannot_be_imported(tmp_path: Path):
     assert patched.stderr.endswith("    import nothing\nModuleNotFoundError: No module named 'nothing'\n")
 
 
+# --- for programs ----------------------------------------------------------------------------------------------------------------------
+JSON = {  # commands, and what their object must have
+    f"--json {' '.join(QUICK)}": {"machine", "jobs", "equal"},
+    "info --json": {
+        "fastops",
+        "python",
+        "platform",
+        "packages",
+        "processor",
+        "features",
+        "threads",
+        "cache",
+        "cached",
+        "compiled",
+        "problem",
+    },
+    "--json info": {"fastops"},
+    "warmup --json uint8": {"functions", "compiled", "loaded", "seconds", "left_out", "cache"},
+    "bench --json uint8 --sizes 100": {"machine", "results", "equal"},
+    "explain --json mod uint8[10] 7": {"call", "elements", "dtype", "first", "later"},
+}
+
+
+@pytest.mark.parametrize("arguments", JSON)
+def test_one_json_object(arguments: str):
+    done = run(*arguments.split())
+    assert done.returncode == 0, done.stderr
+    assert JSON[arguments] <= set(json.loads(done.stdout))
+    assert not set(done.stdout + done.stderr) & set("\r\x1b")
+
+
+def test_json_of_a_wrong_result():
+    done = run("-c", FAULT + "jobs.JOBS[3:5] = map(faulty, jobs.JOBS[3:5])\n" + RUN, "--json", *QUICK)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["equal"]) == (1, False)
+    assert [job["job"] for job in told["jobs"] if not job["equal"]] == [job.name for job in jobs.JOBS[3:5]]
+
+
+@pytest.mark.parametrize("command", ["warmup", "bench"])
+def test_json_without_numba(command: str):
+    done = run("-c", "import sys; sys.modules['numba'] = None\n" + RUN, command, "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"].endswith("'numba'") or "numba" in json.loads(done.stdout)["error"]
+
+
+def test_explain_without_numba():
+    code = "import sys, warnings; warnings.simplefilter('default'); sys.modules['numba'] = None\n"
+    for call in (("mod", "float32[100000]", "7"), ("scatter_div", "float32[9]", "int64[20000]", "float32[20000]")):
+        done = run("-c", code + RUN, "explain", "--json", *call)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert told["first"] == told["later"]
+        assert told["first"]["way"] == "NumPy"
+        assert "Numba cannot be used here" in told["first"]["why"][0]
+
+
+# --- where the output goes ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("command", ["info", "explain mod int8[3] 7"])
+def test_nobody_reads_on(command: str):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "fastops", *command.split()], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_interrupt():
+    interrupted = "import signal\nfrom fastops import jobs\njobs.run = lambda size: signal.raise_signal(signal.SIGINT)\n"
+    done = run("-c", interrupted + RUN)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_bars_are_for_terminals(is_terminal: bool, monkeypatch: pytest.MonkeyPatch):
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return is_terminal
+
+    monkeypatch.setattr(sys, "stderr", Stream())
+    assert list(jobs.progress("abc", "counting", 3)) == ["a", "b", "c"]
+    assert ("\r" in sys.stderr.getvalue()) == is_terminal
+    assert (sys.stderr.getvalue() == "counting: 3 …\n") == (not is_terminal)
+
+
 # --- usage --------------------------------------------------------------------------------------------------------------------------------
+AS_SCRIPT = "import sys; sys.argv[0] = {!r}; from fastops.__main__ import main; sys.exit(main())"
+
+
+@pytest.mark.parametrize("path", ["/usr/bin/fastops", "fastops.exe"])
+def test_console_script(path: str, tmp_path: Path):
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert EntryPoint("fastops", project["scripts"]["fastops"], "console_scripts").load() is main
+    for arguments, said in (
+        (["info", "--nonsense"], "usage: fastops "),
+        (["explain", "mod"], "usage: fastops explain "),
+        (["run", str(tmp_path / "nothing.py")], "fastops run: can't open file"),
+    ):
+        done = run("-c", AS_SCRIPT.format(path), *arguments)
+        assert (done.returncode, done.stderr[: len(said)]) == (2, said)
+    assert "\n  fastops info  " in run("-c", AS_SCRIPT.format(path), "--help").stdout
+
+
+def test_console_script_runs_a_module_that_lies_here(tmp_path: Path):
+    """And not beside the script."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "fastops").write_text("from fastops.__main__ import main\nimport sys\nsys.exit(main())")
+    (tmp_path / "program.py").write_text("print('here')")
+    environment = {**os.environ, "PYTHONPATH": str(Path(fastops.__file__).parents[1])}
+    command = [sys.executable, str(tmp_path / "bin" / "fastops"), "run", "-m", "program"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "here\n", "")
+
+
 @pytest.mark.parametrize(
     "arguments",
     ["nonsense", "info more", "int8", "warmup --size 1", "--nonsense", "--size",
-     "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1",
-     "run", "run -m", "run --nonsense", "run -m -m", "--size 1 run x"],
+     "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1", "--size 1 info",
+     "run", "run -m", "run --nonsense", "run -m -m", "--size 1 run x", "--json run x",
+     "bench int8,int16", "bench --sizes 0", "bench --sizes many", "bench --plot speed.pdf", "bench --plot /nowhere/at/all.png",
+     "explain", "explain mod", "explain nonsense int8[3] 7", "explain mod int8[3] int8[4]", "explain mod int8[3] 7 7",
+     "explain mod int8[3] 7 --out x3", "explain mod int8[3] x1"],
 )  # fmt: skip
 def test_wrong_usage(arguments: str):
     done = run("-m", "fastops", *arguments.split())
@@ -449,15 +572,29 @@ def test_wrong_usage(arguments: str):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("arguments", ["--help", "-h", "run --help", "run -h"])
-def test_help_has_examples(arguments: str):
+@pytest.mark.parametrize(
+    ("arguments", "examples"),
+    [
+        ("--help", ["", " --size 0.05", " info", " COMMAND --help"]),
+        ("-h", [""]),
+        ("info --help", [" info --json"]),
+        ("warmup --help", [" warmup float32 int64"]),
+        ("run --help", [" run script.py -x 3", " run -m module -x 3"]),
+        ("run -h", [" run script.py -x 3"]),
+        ("bench --help", [" bench uint8 --sizes 1000,1000000", " bench --plot speed.png"]),
+        ("explain --help", [" explain mod 'float32[1000,1000]' float32"]),
+    ],
+)
+def test_help_has_examples(arguments: str, examples: list[str]):
     done = run(*arguments.split())
     assert done.returncode == 0
-    for promised in (
-        "python -m fastops info",
-        "python -m fastops warmup",
-        "python -m fastops run",
-        "python -m fastops --size 0.05",
-        "exit codes",
-    ):
+    for promised in (*(f"\n  python -m fastops{example}  " for example in examples), "\nexit codes:\n  0 "):
         assert promised in done.stdout
+
+
+def test_the_examples_of_explain():
+    for line in __main__.EXAMPLES["explain"].splitlines():
+        if line.startswith("  {prog} "):
+            done = run(*shlex.split(line.removeprefix("  {prog} ").partition("  ")[0]))
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.startswith("call        fastops.")

@@ -19,7 +19,7 @@ from .jobs import progress, same_bits
 
 DTYPES = ("int32", "int64", "float32", "float64")
 OPERATIONS = ("mod, array by array", "mod, by a scalar", "fmod, array by array", "fmod, by a scalar", "scatter_div, rows of 128")
-SECONDS = 25.0  # for all cells, but for what their first turns take
+SECONDS = 20.0  # for all cells, but for what their first turns take
 LEAST, MOST = 3, 15  # turns of a cell
 SHORT = 1e-4  # seconds of a turn, in which quick calls are repeated
 
