@@ -2,7 +2,7 @@
 
     pip install -e '.[bench,peers]'
     python bench/compare.py --quick                 a minute or two: does it work?
-    python bench/compare.py                         all of it, the better part of an hour: results/compare.json
+    python bench/compare.py                         all of it, about an hour: results/compare.json
     python bench/compare.py --parts threads scatter
     python bench/compare.py --python tensorflow=../tf/bin/python --python mindspore=../ms/bin/python
     python bench/compare.py --check baseline.json   ends with 1 if a cell has become slower than it was, beside NumPy
