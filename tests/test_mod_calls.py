@@ -99,10 +99,8 @@ def assert_alike(got, want):
         if want.dtype == object:
             assert [type(x) for x in got.ravel()] == [type(x) for x in want.ravel()]
             assert got.tolist() == want.tolist()
-        elif want.dtype.kind in "iuf" and want.itemsize <= 8:
+        elif want.dtype == BFLOAT16 or (want.dtype.kind in "iuf" and want.itemsize <= 8):
             assert_same_bits(got, want)
-        elif want.dtype == BFLOAT16:  # ml_dtypes' remainder loses the sign of zeros
-            assert_same_bits(np.where(got == 0, BFLOAT16.type(0), got), np.where(want == 0, BFLOAT16.type(0), want))
         else:
             assert np.array_equal(got, want, equal_nan=want.dtype.kind in "fcmM")
     else:

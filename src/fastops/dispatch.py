@@ -196,7 +196,7 @@ class Remainder(UfuncLike):
         if result_size(method, operands) >= LARGE:
             self.loop(asked or self._resolve(*kinds))
         for dtype in filter(real_ufuncs.is_bfloat16, dtypes):
-            self.loop(dtype)  # of any size: ml_dtypes' own loops lose the sign of zero, and the warnings
+            self.loop(dtype)  # of any size: ml_dtypes' own loops do not warn of a zero divisor
         if method == "__call__":
             args = (*self._weakly(*args[:2]), *args[2:])
         if all(dtype.num in self._served for dtype in dtypes):

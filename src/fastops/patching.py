@@ -40,7 +40,7 @@ def patch_numpy() -> None:
 
     Whoever calls these ufuncs gets the same results, warnings and errors as before, only sooner: pandas, xarray, SciPy … int8 to int64,
     uint8 to uint64, float16, float32 and float64 have fastops' loops, and so has bfloat16 if ml_dtypes is loaded by now and older than 0.7
-    (its own `remainder` differs in signs of zeros and NaN, and in warnings; from 0.7 on its loops stand where no others can take their
+    (its own `remainder` differs in the signs of NaN, and in warnings; from 0.7 on its loops stand where no others can take their
     place). All other dtypes stay NumPy's, and so does `%` of two scalars, which does not use the ufuncs. Long contiguous calls run on
     several threads where that pays.
 
