@@ -290,6 +290,15 @@ class Remainder(UfuncLike):
         """Elements from which threads pay."""
         return int(min(threads.least() / max(real_ufuncs.cost(self.__name__, dtype)), sys.maxsize))
 
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba takes the function for when it compiles a user's: Numba alone asks."""
+        if "numba" not in sys.modules:
+            raise AttributeError("_numba_type_")
+        from . import njit
+
+        return njit.type_of(self.__name__)
+
     def patch(self) -> Patch:
         """The patch of NumPy's ufunc by these loops, as many as there are by now and as will be."""
         if self._patch:

@@ -151,7 +151,7 @@ class Quick:
         r = self.reduction.residual(magnitude(x), q, divisor)
         if self.floored:  # r, with the dividend's sign turned by the divisor's
             r = (r.as_bits() ^ sign_of(x) ^ sign).as_float(self.number)
-        r = where(r < 0.0, r + divisor, r)
+        r = r + where(r < 0.0, divisor, 0.0)
         return self.store(with_sign(magnitude(r), sign))
 
     def note(self, x: Lane, y: Lane, *rest: Lane) -> Lane:
@@ -159,6 +159,27 @@ class Quick:
         *inverse, notes = rest
         served = self.quotient(x, y, inverse[0] if inverse else None) < self.reduction.limit
         return notes + where(served, notes.constant(0), notes.constant(1))
+
+
+class Single(Quick):
+    """Of one element of single or double precision, in double, where more quotients are small enough; and without flags."""
+
+    def __init__(self, form: Format, floored: bool, processor: Processor):
+        super().__init__(form, floored, processor)
+        self.number, self.reduction = DOUBLE, Reduction(DOUBLE, form.significand, processor)
+
+    def quotient(self, x: Lane, y: Lane, inverse: Lane | None) -> Lane:
+        """Below 1 it is 0, lest it underflow."""
+        x, y = magnitude(self.load(x)), magnitude(self.load(y))
+        return where(x < y, x.constant(0.0), x) / y
+
+    def serves(self, x: Lane, y: Lane) -> Lane:
+        """Whether x is finite, y normal, and the exponent of x not so much larger: so the quotient is below the limit."""
+        fraction = self.form.significand - 1
+        infinity, normal = ((1 << (x.bits - 1 - fraction)) - 1) << fraction, 1 << fraction
+        x, y = magnitude(x).as_bits(), magnitude(y).as_bits()
+        reach = minimum(y + (self.reduction.bits << fraction), y.constant(infinity))
+        return (x < reach) & (y - normal < infinity - normal)
 
 
 class Careful:

@@ -7,6 +7,8 @@ as an unsigned integer; a zero divisor is replaced by 1, whose remainder is the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import llvmlite.ir as ir
 
 from .lanes import (
@@ -251,10 +253,11 @@ def by_signed_multiplier(floored: bool, x: Lane, divisor: Lane, multiplier: Lane
 
 
 # --- one element: the processor's division is faster than to set up a loop ---
-def single_remainder(floored: bool, signed: bool, x: Lane, y: Lane) -> Lane:
-    """By 0 and, of signed integers, by -1 the remainder is 0, as it is by 1; so no division overflows."""
-    if not signed:
-        return x.rest(maximum(y, y.constant(1)))
-    divisor = where(y + 1 < 2, y.constant(1), y)
-    r = x.rest(divisor, signed=True)
-    return where(r == 0, r, r + (divisor & (x ^ divisor).shift_signed(x.bits - 1))) if floored else r
+def single_remainder(floored: bool, signed: bool, x: Lane, y: Lane, quotient: Callable[[Lane, Lane], Lane] | None = None) -> Lane:
+    """By 0 and, of signed integers, by -1 the remainder is 0, as it is by 1; so no division overflows. `quotient`: of a division that takes
+    the place of the processor's, toward zero as well."""
+    divisor = where(y + 1 < 2, y.constant(1), y) if signed else maximum(y, y.constant(1))
+    r = x - quotient(x, divisor) * divisor if quotient else x.rest(divisor, signed)
+    if floored and signed:
+        r = where((r ^ divisor).is_negative() & ~(r == 0), r + divisor, r)
+    return r
