@@ -29,7 +29,6 @@ import astropy.units as u
 import cloudpickle
 import dask
 import dask.array as da
-import numba
 import numpy as np
 import pandas as pd
 import pint
@@ -327,6 +326,8 @@ LABELLED = {
     "apply_ufunc by elements": lambda f: xr.apply_ufunc(f, labelled(), 3, vectorize=True),
     "apply_ufunc of a method": lambda f: xr.apply_ufunc(f.reduce, labelled() + 20, input_core_dims=[["y"]], kwargs={"axis": -1}),
     "apply_ufunc in parallel": lambda f: xr.apply_ufunc(f, labelled().chunk({"y": 2}), 3, dask="parallelized", output_dtypes=["i4"]),
+    "apply_ufunc in parallel, of two": lambda f: xr.apply_ufunc(f, *(labelled().chunk({"y": k}) + 20 for k in (2, 3)), dask="parallelized"),
+    "apply_ufunc of a Dataset": lambda f: xr.apply_ufunc(f, xr.Dataset({"a": labelled(), "b": labelled() * 2.5}), 3),
     "apply_ufunc of chunks": lambda f: xr.apply_ufunc(f, labelled().chunk({"y": 2}), 3, dask="allowed"),
     "map_blocks of xarray": lambda f: xr.map_blocks(f, labelled().chunk({"y": 2}), args=[3], template=labelled().chunk({"y": 2})),
     "Dask by Dask": lambda f: f(chunked(), chunked("i4", 1) + 20),
@@ -753,7 +754,6 @@ DIFFERENCES = {
     "NumPy's unbound methods": lambda f: np.ufunc.reduce(f, [100, 7]),
     "weak reference": lambda f: weakref.ref(f)() is f,
     "identity in __array_ufunc__": lambda f: f(AsksIdentity(), 3),
-    "in Numba": lambda f: numba.njit(lambda x: f(x, 3))(7),
     "frames of a traceback": lambda f: frames(lambda: f([1], [None])),
 }  # fmt: skip
 

@@ -87,18 +87,17 @@ WRONG_IN_NUMBA = {
     "negative divisor": (np.int8(7), np.int8(-3)),
     "zero with the sign of its divisor": (6.0, -3.0),
     "zero by a negative divisor": (0.0, -3.0),
-    "int32 by float32": (np.int32(2**24 + 1), np.float32(2**20)),
 }
 
 
 @pytest.mark.parametrize("case", list(WRONG_IN_NUMBA))
 def test_what_numba_gets_wrong(case):
     x, y = (np.full(3, number) for number in WRONG_IN_NUMBA[case])
-    assert_right(call(x, y), x, y)
+    assert_right(call_each(x, y), x, y)
 
 
 # --- dtypes -------------------------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("codes", ["??", "bB", "?b", "lL", "iI", "hf", "Bl"])
+@pytest.mark.parametrize("codes", ["??", "qQ", "if", "Bq"])
 def test_mixed_dtypes(codes):
     x, y = (np.abs(mixed_values(np.dtype("i8"), 50, seed)).astype(code) for seed, code in enumerate(codes))
     assert_right(call(x, y), x, y)
