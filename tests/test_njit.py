@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 from textwrap import dedent
 
 import ml_dtypes
@@ -174,6 +175,16 @@ def test_parallel(name, dtype):
     assert_same_bits(each, oracle(name, x, y), x, y)
     diagnostics = call.get_metadata(call.signatures[0])["parfor_diagnostics"]
     assert diagnostics.count_parfors() == 2  # both are shared among threads
+
+
+@each_operation
+@pytest.mark.parametrize(("dtype", "divisor", "found"), [("i1", "7", r"srem <\d+ x i8>"), ("i4", "y", r"fdiv <\d+ x double>")])
+def test_loops_are_vectorised(name, dtype, divisor, found):
+    """LLVM knows a literal divisor, and makes SIMD lanes of the loop, as narrow as the elements."""
+    call = eval(f"lambda x, y, out: operation(x, {divisor}, out)", {"operation": OPERATIONS[name][0]})
+    kind = numba.from_dtype(np.dtype(dtype))
+    user = numba.njit([(kind[::1], kind, kind[::1])])(call)
+    assert re.search(found, user.inspect_llvm(user.signatures[0]))
 
 
 @each_operation

@@ -65,6 +65,9 @@ def _remainder(
 
     Notes
     -----
+    In functions that Numba compiles, such as by `numba.njit`, it takes booleans, integers, float32 and float64, numbers and arrays; `out`
+    as a third operand, and no keywords. Dtypes are NumPy's for numbers of a dtype: a literal 7 is an int64 there. It gives no warnings.
+
     Source: `numpy.remainder`; ONNX operator Mod, versions 10, 13 and 28.
     """
 
@@ -82,7 +85,7 @@ def _fmod(
     array([-1.5,  1.5], dtype=float32)
 
     Parameters, dtypes, results, errors and warnings are as in `fastops.remainder`, with "in fmod" for "in remainder"; there is no attribute
-    `fmod`.
+    `fmod`. In functions that Numba compiles, too.
 
     Source: `numpy.fmod`; ONNX operator Mod with fmod=1, versions 10, 13 and 28.
     """

@@ -151,8 +151,11 @@ class Quick:
         r = self.reduction.residual(magnitude(x), q, divisor)
         if self.floored:  # r, with the dividend's sign turned by the divisor's
             r = (r.as_bits() ^ sign_of(x) ^ sign).as_float(self.number)
-        r = r + where(r < 0.0, divisor, 0.0)
-        return self.store(with_sign(magnitude(r), sign))
+        return self.store(with_sign(magnitude(self.completed(r, divisor)), sign))
+
+    def completed(self, r: Lane, divisor: Lane) -> Lane:
+        """A negative r is short by the divisor."""
+        return where(r < 0.0, r + divisor, r)
 
     def note(self, x: Lane, y: Lane, *rest: Lane) -> Lane:
         """Counts the elements that are not served."""
@@ -172,6 +175,10 @@ class Single(Quick):
         """Below 1 it is 0, lest it underflow."""
         x, y = magnitude(self.load(x)), magnitude(self.load(y))
         return where(x < y, x.constant(0.0), x) / y
+
+    def completed(self, r: Lane, divisor: Lane) -> Lane:
+        """By a sum that does not overflow where it is not needed."""
+        return r + where(r < 0.0, divisor, 0.0)
 
     def serves(self, x: Lane, y: Lane) -> Lane:
         """Whether x is finite, y normal, and the exponent of x not so much larger: so the quotient is below the limit."""
