@@ -14,7 +14,7 @@ import pytest
 from conftest import BFLOAT16, DTYPES
 from scatter_oracle import load_kernels
 
-from fastops import real_ufuncs, scatter, scatter_compiled, ufuncs
+from fastops import explaining, real_ufuncs, scatter, scatter_compiled, ufuncs
 from fastops.engine import driving, threads
 from fastops.explaining import Wrong, explain, operand
 from fastops.rehearsal import DRIVER, KERNEL, NATIVE, NUMPY, UFUNC
@@ -149,6 +149,16 @@ def scatters(*operands: Any) -> tuple[str, int, bool, str]:
     return KERNEL, workers, False, way
 
 
+def assert_is_told(story: explaining.Story) -> None:
+    """To people, too."""
+    call, first, *_ = explaining.lines(story)
+    assert story["call"] in call
+    told = story["first"]
+    by = f" by {told['threads_by']}" if told.get("threads_by") else ""
+    assert first.startswith(f"first call  {explaining.WAYS[told['way']]}")
+    assert first.endswith(f", on {told['threads']} thread{'s' * (told['threads'] > 1)}{by}")
+
+
 @pytest.fixture
 def three_threads(monkeypatch):
     """That pay soon, and whose start is known."""
@@ -205,13 +215,15 @@ CALLS = {  # of remainders: operands, and perhaps an output; and the way, where 
 def test_remainders_go_as_it_says(call, dtype, name, three_threads):
     text, want = CALLS[call]
     x1, x2, *out = text.format(dtype).split()
-    told = explain(name, x1, x2, out=out[0] if out else None)["later"]
+    story = explain(name, x1, x2, out=out[0] if out else None)
+    told = story["later"]
     operands = [filled(x1), filled(x2)]
     operands += [operands[int(x[1:]) - 1] if x in ("x1", "x2") else filled(x) for x in out]
     assert happens(getattr(ufuncs, name), *operands) == (told["way"], told["threads"], told["past_python"])
     assert told["way"] == (want or told["way"])
     assert told["threads"] == (3 if want == DRIVER and call.startswith("a million") else told["threads"])
     assert told["why"]
+    assert_is_told(story)
 
 
 def test_each_dtype_goes_as_it_says(three_threads):
@@ -251,7 +263,8 @@ SCATTERED = {  # input_x, indices and updates; how it goes on three threads, and
 @pytest.mark.parametrize("call", SCATTERED)
 def test_scatter_div_goes_as_it_says(call, three_threads):
     text, want, said = SCATTERED[call]
-    told = explain("scatter_div", *text.split())["later"]
+    story = explain("scatter_div", *text.split())
+    told = story["later"]
     x, indices, updates = map(filled, text.split())
     indices[...] = np.arange(indices.size).reshape(indices.shape) % len(x)
     way, workers, past_python, shared = scatters(x, indices, updates)
@@ -259,6 +272,7 @@ def test_scatter_div_goes_as_it_says(call, three_threads):
     assert told.get("threads_by") == (shared if workers > 1 else None) == (want[3] if want[3:] else None)
     assert said in " ".join(told["why"])
     assert (x == 1).all()
+    assert_is_told(story)
 
 
 # --- the first call -----------------------------------------------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ def lines(story: Story) -> Iterator[str]:
         if label == "later" and all(told[key] == story["first"][key] for key in ("way", "threads", "past_python")):
             yield f"{label:12}the same"
             continue
-        by = f" by {told['threads by']}" if told.get("threads_by") else ""
+        by = f" by {told['threads_by']}" if told.get("threads_by") else ""
         entry = ", past Python" if told["past_python"] and told["way"] != NATIVE else ""
         yield f"{label:12}{WAYS[told['way']]}{entry}, on {told['threads']} thread{'s' * (told['threads'] != 1)}{by}"
         for why in (*told["why"], *(["it waits until the loop is compiled, or loaded"] if told["compiles"] else [])):
