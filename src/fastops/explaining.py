@@ -154,10 +154,9 @@ def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
         if found.way != KERNEL:
             return _story(found.way, 1, found.by_python, _whys_of_small(x, by, found))
         part, copied = _first_part(x, index, by)
-        choice = scatter_compiled.choose(*part, CHECK, DIVIDE)
-        way, why, block = choice.sharing
-        workers = 1 if way == scatter_compiled.ALONE else choice.workers
-        whys = [*copied, *_whys_of_work(choice.work, choice.workers), *([why] if why else [])]
+        work, workers, (way, why, block) = scatter_compiled.choose(*part, CHECK, DIVIDE)
+        whys = [*copied, *_whys_of_work(work, workers), *([why] if why else [])]
+        workers = 1 if way == scatter_compiled.ALONE else workers
         return {**_story(KERNEL, workers, True, whys), "threads_by": way if workers > 1 else None, "block": block or None}
 
     def prepare() -> None:

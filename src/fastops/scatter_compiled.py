@@ -62,15 +62,15 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
 
     What the kernel cannot walk where it lies goes through copies, a piece at a time.
     """
-    native, why = x.dtype.newbyteorder("="), why_copied(x, index, by)
-    if why and is_copied_whole(x, by):
+    if not why_copied(x, index, by):
+        return _Work(x, index, by).run(CHECK, DIVIDE), ()
+    native = x.dtype.newbyteorder("=")
+    if is_copied_whole(x, by):
         copy = x.astype(native)
         found, said = divide(copy, index, by)
         if not found & (OUTSIDE | ZERO):
             x[index] = copy[index]
         return found, said
-    if not why:
-        return _Work(x, index, by).run(CHECK, DIVIDE), ()
     found, messages, integers = 0, dict[str, None](), native.kind in "iu"
     for phase in (CHECK, DIVIDE):
         for cells in pieces(index.shape, updates_of_piece(x)):
@@ -141,16 +141,12 @@ class Sharing(NamedTuple):
     block: int = 0  # updates, if by blocks
 
 
-class Choice(NamedTuple):
-    """How many threads, and how they divide, if they do."""
-
-    work: float  # nanoseconds that it takes one core, about
-    workers: int
-    sharing: Sharing
+_ALONE = Sharing()
 
 
-def choose(x: _Array, index: _Array, by: _Array, *phases: int) -> Choice:
-    """How operands are divided, or checked alone, that the kernel walks where they lie."""
+def choose(x: _Array, index: _Array, by: _Array, *phases: int) -> tuple[float, int, Sharing]:
+    """How operands are divided, or checked alone, that the kernel walks where they lie: nanoseconds that it takes one core, about; how many
+    threads; and how they divide."""
     return _Work(x, index, by).choose(*phases)
 
 
@@ -195,11 +191,12 @@ class _Work:
             self._by_blocks(sharing.block, workers, sort=sharing.way == BY_SORTED_BLOCKS)
         return int(plan.found)
 
-    def choose(self, *phases: int) -> Choice:
-        """How it will be done."""
-        work = self._plan.last * (UPDATE + self._plan.runs * self._plan.length * ELEMENT)
+    def choose(self, *phases: int) -> tuple[float, int, Sharing]:
+        """As above."""
+        plan = self._plan
+        work = plan.last * (UPDATE + plan.runs * plan.length * ELEMENT)
         workers = _workers(work)
-        return Choice(work, workers, self._sharing(work, workers) if workers > 1 and DIVIDE in phases else Sharing())
+        return work, workers, self._sharing(work, workers) if workers > 1 and DIVIDE in phases else _ALONE
 
     def _sharing(self, work: float, workers: int) -> Sharing:
         """How so many threads divide: alone where they would not be faster than one."""
