@@ -251,11 +251,8 @@ SCATTERED = {  # input_x, indices and updates; how it goes on three threads, and
         (KERNEL, 3, False, "blocks"),
         "in pieces of up to 2,048 updates, of which there are 5",
     ),
-    "strided indices": (
-        "f4[10000,128] i8[40,50].T f4[50,40,128]",
-        (KERNEL, 3, False, "blocks"),
-        "of which there is 1: the axes of indices",
-    ),
+    "strided indices": ("f4[10000,16] i8[100,120].T f4[120,100,16]", (KERNEL, 3, False, "blocks"), "there is 1: the axes of indices"),
+    "few strided indices": ("f4[10000,128] i8[40,50].T f4[50,40,128]", (KERNEL, 3, False, "blocks"), "made plain first"),
     "strided updates": ("f4[10000,128] i8[50,40] f4[50,60,128][:,:40]", (KERNEL, 3, False, "blocks"), "that updates share with indices"),
 }
 

@@ -23,6 +23,7 @@ WAYS = {
     DRIVER: "fastops' driver",
     KERNEL: "the kernel",
 }
+MADE_PLAIN = "operands of few elements and of another dtype or layout are made plain first"
 Story = dict[str, Any]
 
 
@@ -144,18 +145,16 @@ def _whys_of_remainder(operation: Any, x1: Any, x2: Any, dtype: np.dtype[Any], w
 
 
 def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
-    try:
-        x, index, by, _ = scatter.checked(x, index, updates)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise Wrong(str(error)) from None
-
     def tell() -> Story:
-        found = rehearsal.of_scatter_div(x, index, updates)
-        if found.way != KERNEL:
-            return _story(found.way, 1, found.by_python, _whys_of_small(x, by, found))
-        part, copied = _first_part(x, index, by)
+        try:
+            found = rehearsal.of_scatter_div(x, index, updates)
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            raise Wrong(str(error)) from None
+        if found.way != KERNEL or found.operands is None:
+            return _story(found.way, 1, found.by_python, _whys_of_small(x, updates, found))
+        part, copied = _first_part(*found.operands)
         work, workers, (way, why, block) = scatter_compiled.choose(*part, CHECK, DIVIDE)
-        whys = [*copied, *_whys_of_work(work, workers), *([why] if why else [])]
+        whys = [*([MADE_PLAIN] if found.comes_again else []), *copied, *_whys_of_work(work, workers), *([why] if why else [])]
         workers = 1 if way == scatter_compiled.ALONE else workers
         return {**_story(KERNEL, workers, True, whys), "threads_by": way if workers > 1 else None, "block": block or None}
 
@@ -164,15 +163,16 @@ def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
             dispatch.launch()
             scatter.make_kernel(x.dtype.newbyteorder("="))
 
-    return {"elements": by.size, "dtype": x.dtype.newbyteorder("=").name, **_first_and_later(tell, prepare)}
+    told = _first_and_later(tell, prepare)  # which raises if this is no call
+    return {"elements": np.size(updates), "dtype": x.dtype.newbyteorder("=").name, **told}
 
 
-def _whys_of_small(x: Any, by: Any, found: rehearsal.Rehearsal) -> Iterator[str]:
+def _whys_of_small(x: Any, updates: Any, found: rehearsal.Rehearsal) -> Iterator[str]:
     if found.way == NATIVE:
-        if found.by_python:
-            yield "a few operands of another dtype or layout are made plain first"
+        if found.comes_again:
+            yield MADE_PLAIN
         yield f"plain arrays, and fewer elements than the {_limit(scatter.scatter_div, x.dtype):,} from which threads may pay"
-    elif not (x.size and by.size):
+    elif not (x.size and np.size(updates)):
         yield "there is nothing to divide"
     else:
         yield _unavailable() or (

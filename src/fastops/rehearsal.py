@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
 from . import dispatch, scatter
@@ -20,11 +21,14 @@ _Gate = TypeVar("_Gate", bound=vectorcall.Gate)
 
 
 class Rehearsal(NamedTuple):
-    """What would run, whether any Python of the package comes before it, and, of a large remainder, how it was chosen."""
+    """What would run, and whether any Python of the package comes before it; of a large remainder, how it was chosen; of `scatter_div`,
+    what it would divide, where that is not for the native entry, and whether operands are made plain first, and come to the entry again."""
 
     way: str
     by_python: bool
     choice: dispatch.Choice | None = None
+    operands: tuple[Any, ...] | None = None
+    comes_again: bool = False
 
 
 def of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any = None) -> Rehearsal:
@@ -52,13 +56,21 @@ def of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any = Non
 
 
 def of_scatter_div(input_x: Any, indices: Any, updates: Any) -> Rehearsal:
-    """Of that call, which counts as one."""
+    """Of that call, which counts as one. What is wrong with it is raised."""
     seen: list[str] = []
+    divided: list[tuple[Any, ...]] = []
 
-    def function(*operands: Any) -> None:
-        x, index, divisors, _ = scatter.checked(*operands)
-        seen.append(KERNEL if scatter.is_for_kernel(x, index, divisors) else NUMPY)
+    def dividing(name: str) -> Callable[..., Any]:
+        def divide(*operands: Any) -> tuple[int, tuple[()]]:
+            seen.append(name)
+            divided.append(operands)
+            return 0, ()
 
+        return divide
+
+    original = scatter.scatter_div._function
+    instead = {"scatter_compiled": SimpleNamespace(divide=dividing(KERNEL)), "_divide_plainly": dividing(NUMPY)}
+    function = FunctionType(original.__code__, {**original.__globals__, **instead})
     gate = scatter.scatter_div._gate
     double, loop = _double(scatter.scatter_div, {"_function": function}), _Loop(_noting(seen, NATIVE))
     if gate is not None:
@@ -67,7 +79,9 @@ def of_scatter_div(input_x: Any, indices: Any, updates: Any) -> Rehearsal:
             double._gate, opened.work, opened.far = opened, ctypes.cast(loop, ctypes.c_void_p).value, gate.far
         _let_in(double, gate, opened, loop, seen)
     double(input_x, indices, updates)
-    return Rehearsal(next(name for name in seen if name != _PYTHON), _PYTHON in seen or gate is None)
+    way = next(name for name in seen if name != _PYTHON)
+    again = seen.count(_PYTHON) + (way == NATIVE) > 1
+    return Rehearsal(way, _PYTHON in seen or gate is None, operands=divided[0] if divided else None, comes_again=again)
 
 
 def _noting(seen: list[str], name: str) -> Callable[..., None]:

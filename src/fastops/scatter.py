@@ -76,8 +76,15 @@ def _scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Ar
 
     Source: MindSpore's ``ScatterDiv``, which this follows where it is defined.
     """
-    x, index, divisors, messages = checked(input_x, indices, updates)
-    if is_for_kernel(x, index, divisors):
+    x = target(input_x)
+    index = index_array(indices)
+    divisors, messages = divisor_array(updates, x.dtype.newbyteorder("="))
+    check_shapes(x.shape, index.shape, divisors.shape)
+    if share_memory(x, index):
+        index = index.copy()
+    if share_memory(x, divisors):
+        divisors = divisors.copy()
+    if index.dtype != object and x.size and divisors.size and _has_kernel(x.dtype, index.size, divisors.size):
         found, said = scatter_compiled.divide(x, index, divisors)
     else:
         found, said = _divide_plainly(x, index, divisors)
@@ -89,19 +96,6 @@ def _scatter_div(input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Ar
     return input_x
 
 
-def checked(input_x: Any, indices: Any, updates: Any) -> tuple[_Array, _Array, _Array, Sequence[str]]:
-    """The operands as arrays that fit together and share no memory, and what NumPy had to say of it."""
-    x = target(input_x)
-    index = index_array(indices)
-    divisors, messages = divisor_array(updates, x.dtype.newbyteorder("="))
-    check_shapes(x.shape, index.shape, divisors.shape)
-    if share_memory(x, index):
-        index = index.copy()
-    if share_memory(x, divisors):
-        divisors = divisors.copy()
-    return x, index, divisors, messages
-
-
 def _report(input_x: _Array, raised: int, messages: Sequence[str] = ()) -> _Array:
     """Warn of floating-point flags as NumPy does."""
     messages = [*messages, *(f"{kind} encountered in scatter_div" for kind, number in FLAGS if raised & number)]
@@ -111,11 +105,6 @@ def _report(input_x: _Array, raised: int, messages: Sequence[str] = ()) -> _Arra
 
 
 # --- division -----------------------------------------------------------------------------------------------------------------------------
-def is_for_kernel(x: _Array, index: _Array, divisors: _Array) -> bool:
-    """Whether compiled code is to divide, which may be made for that."""
-    return bool(index.dtype != object and x.size and divisors.size) and _has_kernel(x.dtype, index.size, divisors.size)
-
-
 def _has_kernel(dtype: np.dtype[Any], rows: int, size: int) -> bool:
     """Whether there is a kernel for the dtype, or one is worth loading, and can be had."""
     dtype = dtype.newbyteorder("=")
