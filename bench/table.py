@@ -175,9 +175,10 @@ def between_markers(text: str, name: str, new: str) -> str:
 
 
 def write(path: Path, texts: Mapping[str, str]) -> None:
+    """Those that the file has markers for; one of them at least."""
     text = path.read_text(encoding="utf-8")
-    for name, new in texts.items():
-        text = between_markers(text, name, new)
+    for name in [name for name in texts if f"<!-- {name}:" in text] or list(texts):
+        text = between_markers(text, name, texts[name])
     path.write_text(text, encoding="utf-8")
 
 

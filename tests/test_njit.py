@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import DTYPES, OPERATIONS, assert_same_bits, each_operation, mixed_values, operands, oracle, pairs, random_bits
 from in_processes import SOURCE, run
+from llvmlite.binding import llvm_version_info
 
 import fastops
 from fastops import njit
@@ -180,11 +181,11 @@ def test_parallel(name, dtype):
 @each_operation
 @pytest.mark.parametrize(("dtype", "divisor", "found"), [("i1", "7", r"srem <\d+ x i8>"), ("i4", "y", r"fdiv <\d+ x double>")])
 def test_loops_are_vectorised(name, dtype, divisor, found):
-    """LLVM knows a literal divisor, and makes SIMD lanes of the loop, as narrow as the elements."""
+    """LLVM knows a literal divisor, and makes SIMD lanes of the loop, as narrow as the elements. (Before Numba 0.62 it does not.)"""
     call = eval(f"lambda x, y, out: operation(x, {divisor}, out)", {"operation": OPERATIONS[name][0]})
     kind = numba.from_dtype(np.dtype(dtype))
     user = numba.njit([(kind[::1], kind, kind[::1])])(call)
-    assert re.search(found, user.inspect_llvm(user.signatures[0]))
+    assert bool(re.search(found, user.inspect_llvm(user.signatures[0]))) == (llvm_version_info[0] >= 20)
 
 
 @each_operation

@@ -37,14 +37,17 @@ def type_of(name: str) -> Any:
     ufunc.__name__ = ufunc.__qualname__ = name
     made = vectorize(ufunc)
 
-    class Kernel(made._lower_me.kernel):  # type: ignore[misc, name-defined]
-        """What stands in the loops. (Numba's own calls the compiled function, into which LLVM cannot carry a divisor that it knows.)"""
+    lowerer: Any = getattr(made, "_lower_me", None)
+    if hasattr(lowerer, "kernel"):
 
-        def generate(self, *values: Any) -> Any:
-            result = generate(self.context, self.builder, self.inner_sig, values)
-            return self.cast(result, self.inner_sig.return_type, self.outer_sig.return_type)
+        class Kernel(lowerer.kernel):  # type: ignore[misc]
+            """What stands in the loops. (Numba's own calls the compiled function, into which LLVM cannot carry a divisor that it knows.)"""
 
-    made._lower_me.kernel = Kernel
+            def generate(self, *values: Any) -> Any:
+                result = generate(self.context, self.builder, self.inner_sig, values)
+                return self.cast(result, self.inner_sig.return_type, self.outer_sig.return_type)
+
+        lowerer.kernel = Kernel
     (template,) = cpu_target.typing_context.resolve_value_type(made).templates
 
     class Typing(template):  # type: ignore[misc, valid-type]
