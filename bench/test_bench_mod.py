@@ -16,7 +16,7 @@ import pytest
 from conftest import MEMBERS
 
 import fastops
-from fastops.dispatch import LARGE
+from fastops.loops import LARGE
 
 OPERATIONS = {"remainder": (np.remainder, fastops.remainder), "fmod": (np.fmod, fastops.fmod)}
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

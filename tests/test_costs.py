@@ -9,8 +9,8 @@ import pytest
 from conftest import OPERATIONS, assert_same, each_dtype, each_operation, in_python
 
 from fastops import real_ufuncs
-from fastops.dispatch import LARGE
 from fastops.engine import costs, driving, threads
+from fastops.loops import LARGE
 
 FLOAT64 = np.dtype("f8")
 

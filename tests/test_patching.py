@@ -22,10 +22,10 @@ from conftest import (
 from in_processes import FORK, each_layer, run, unix
 
 import fastops
-from fastops.dispatch import LARGE
 from fastops.engine import capi, iteration, patched_loop, threads
 from fastops.kernels import driver
 from fastops.kernels.primitives import pointer
+from fastops.loops import LARGE
 
 UFUNCS = {name: numpys for name, (_, numpys) in OPERATIONS.items()}
 OURS = {name: operation for name, (operation, _) in OPERATIONS.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dispatch, info, real_ufuncs, rehearsal, scatter, scatter_compiled, ufuncs
+from . import dispatch, info, loops, real_ufuncs, rehearsal, scatter, scatter_compiled, ufuncs
 from .engine import compiler, threads, vectorcall
 from .engine.operands import broadcast_size, kind_of
 from .kernels.scatter_plan import CHECK, DIVIDE
@@ -107,7 +107,7 @@ def _of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any) -> 
 
     def prepare() -> None:
         if real_ufuncs.is_served(dtype) and operation.loop(dtype):
-            dispatch.launch()
+            loops.launch()
 
     return {"elements": broadcast_size(x1, x2), "dtype": dtype.name, **_first_and_later(tell, prepare)}
 
@@ -120,14 +120,14 @@ def _whys_of_remainder(operation: Any, x1: Any, x2: Any, dtype: np.dtype[Any], w
         yield (
             _unavailable()
             or real_ufuncs.problem
-            or (f"no loop was compiled yet; the first call of {dispatch.LARGE:,} elements, or warmup, compiles it")
+            or (f"no loop was compiled yet; the first call of {loops.LARGE:,} elements, or warmup, compiles it")
         )
     elif way == NATIVE:
         yield f"a call of C-contiguous arrays of {dtype}, or of one and a scalar, runs the loop at once"
         yield f"up to {_limit(operation, dtype):,} elements, from which threads pay by what this loop and the start of threads take here"
     elif choice is None or not choice.work:
-        if size < dispatch.LARGE:
-            yield f"fewer than {dispatch.LARGE:,} elements, but no C-contiguous arrays of one dtype and shape, or written in place"
+        if size < loops.LARGE:
+            yield f"fewer than {loops.LARGE:,} elements, but no C-contiguous arrays of one dtype and shape, or written in place"
         elif found.by_python:
             yield "operands that only NumPy's machine knows how to convert"
         else:
@@ -160,7 +160,7 @@ def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
 
     def prepare() -> None:
         if not _unavailable():
-            dispatch.launch()
+            loops.launch()
             scatter.make_kernel(x.dtype.newbyteorder("="))
 
     told = _first_and_later(tell, prepare)  # which raises if this is no call

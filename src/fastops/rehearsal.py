@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
-from . import dispatch, scatter
+from . import dispatch, loops, scatter
 from .engine import compiler, vectorcall
 
 NATIVE, UFUNC, DRIVER, NUMPY, KERNEL = "native entry", "ufunc", "driver", "NumPy", "kernel"
@@ -49,7 +49,7 @@ def of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any = Non
     instead = {"_real": _noting(seen, UFUNC), "_by_numpy": _noting(seen, NUMPY), "_large": large, "loop": operation.loop}
     gate, double, loop = operation._gate, _double(operation, instead), _Loop(_noting(seen, NATIVE))
     if gate is not None:
-        _let_in(double, gate, vectorcall.open_gate(double, double._real, dispatch.LARGE), loop, seen)
+        _let_in(double, gate, vectorcall.open_gate(double, double._real, loops.LARGE), loop, seen)
     double(x1, x2, *(() if out is None else (out,)))
     way = next(name for name in seen if name != _PYTHON)
     return Rehearsal(way, _PYTHON in seen or gate is None, choices[0] if choices else None)
