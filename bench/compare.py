@@ -6,7 +6,7 @@
     python bench/compare.py --parts threads scatter
     python bench/compare.py --python tensorflow=../tf/bin/python --python mindspore=../ms/bin/python
     python bench/compare.py --check baseline.json   ends with 1 if a cell has become slower than it was, beside NumPy
-    python bench/compare.py --from results/compare.json --document docs/comparison.md --pictures docs/pictures
+    python bench/compare.py --from results/scatter.json results/table.json --document docs/comparison.md --pictures docs/pictures
 
 TensorFlow and MindSpore run in processes of their own, so that they may be installed in environments of their own (with numpy, numba,
 ml_dtypes, pytest and pytest-benchmark; `--python` names them). Every process measures fastops too, for its libraries to be compared with. A
@@ -122,6 +122,12 @@ def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"machine_info": first["machine_info"] | {"versions": versions}, "datetime": first["datetime"], "benchmarks": benchmarks}
 
 
+def together(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Reports of parts that were measured at several times; left out is what is in none."""
+    skipped = [report.get("skipped", {}) for report in reports]
+    return merged(reports) | {"skipped": {name: why for name, why in skipped[0].items() if all(name in others for others in skipped)}}
+
+
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any] | str]:
     """Part by part, the libraries after each other; a problem is a text."""
     from fastops.engine.threads import limit
@@ -174,8 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a few cells, for a moment each")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--python", action="append", type=of_python, default=[], metavar="PACKAGE=INTERPRETER")
-    parser.add_argument("--json", type=Path, default=Path("results/compare.json"), help="where the report goes")
-    parser.add_argument("--from", type=Path, dest="source", metavar="JSON", help="measure nothing: take this report")
+    parser.add_argument("--json", type=Path, default=Path("results/compare.json"), help="where the report goes, of all that was measured or read")
+    parser.add_argument("--from", type=Path, nargs="+", dest="sources", metavar="JSON", help="measure nothing: take reports of parts")
     parser.add_argument("--document", type=Path, help="where the tables go, in Markdown")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="where the pictures go (needs matplotlib)")
     parser.add_argument("--check", type=Path, metavar="JSON", help="an earlier report to compare with")
@@ -183,8 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = False
     try:
         baseline = load(options.check) if options.check else None  # before an hour of measuring
-        if options.source:
-            report = load(options.source)
+        if options.sources:
+            report = together([load(source) for source in options.sources])
         else:
             *problems, report = measured(options)
             failed = bool(problems)
@@ -192,9 +198,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(problem, file=sys.stderr)
             if isinstance(report, str):
                 raise Unfit(report)
-            options.json.parent.mkdir(parents=True, exist_ok=True)
-            options.json.write_text(json.dumps(report), encoding="utf-8")
-            print(options.json)
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(report), encoding="utf-8")
+        print(options.json)
         made(options, report)
         if baseline:
             count, words = slower(report, baseline)

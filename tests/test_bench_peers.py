@@ -249,3 +249,7 @@ def test_reports_are_merged():
     assert merged["machine_info"] == {"versions": {"numpy": "1", "torch": "2", "jax": "2"}, "cpu": "torch"}
     assert [benchmark["group"] for benchmark in merged["benchmarks"]] == ["torch", "jax"]
     assert merged["datetime"] == "torch"
+    parts = [merged | {"skipped": {"torch": "not installed", "jax": "not installed"}}, merged | {"skipped": {"torch": "not installed"}}]
+    whole = compare.together(parts)
+    assert whole["skipped"] == {"torch": "not installed"}
+    assert [benchmark["group"] for benchmark in whole["benchmarks"]] == ["torch", "jax"] * 2
