@@ -180,7 +180,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a few cells, for a moment each")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--python", action="append", type=of_python, default=[], metavar="PACKAGE=INTERPRETER")
-    parser.add_argument("--json", type=Path, default=Path("results/compare.json"), help="where the report goes, of all that was measured or read")
+    parser.add_argument(
+        "--json", type=Path, default=Path("results/compare.json"), help="where the report goes, of all that was measured or read"
+    )
     parser.add_argument("--from", type=Path, nargs="+", dest="sources", metavar="JSON", help="measure nothing: take reports of parts")
     parser.add_argument("--document", type=Path, help="where the tables go, in Markdown")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="where the pictures go (needs matplotlib)")

@@ -12,7 +12,7 @@ from numba import types
 from . import floats, integers
 from .copying import copier
 from .elementwise import INDEX, NOTES, Elementwise, as_function, as_intrinsic, counted, one_by_one
-from .lanes import DOUBLE, FLOAT, INT16, Lane, Processor, minimum, where
+from .lanes import DOUBLE, FLOAT, INT16, Lane, Processor, absolute, minimum, where
 from .primitives import BYTES, DIVIDE, INVALID, scratch
 
 UNLIMITED = 1 << 62
@@ -101,6 +101,9 @@ def if_short(
 
 def general_formula(signed: bool, floored: bool, processor: Processor, x: Lane, y: Lane) -> Lane:
     divisor = integers.divisor_magnitude(y, signed)
+    if x.bits == 64 and not processor.wide:
+        _, r = integers.by_halves(absolute(x) if signed else x, divisor, processor)
+        return integers.with_signs(floored, r, x, y, divisor) if signed else r
     if not signed:
         return integers.from_below(x, divisor, processor)
     return integers.signed_remainder(floored, integers.centred(x, divisor, processor), x, y, divisor)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import llvmlite.ir as ir
 
-from .integers import SHORT, SHRINK, from_number, to_float, to_integer, to_number
+from .integers import SHORT, SHRINK, by_halves, from_number, to_float, to_integer, to_number
 from .lanes import (
     DOUBLE,
     FLOAT,
@@ -97,12 +97,14 @@ def in_doubles(processor: Processor, signed: bool, x: Lane, y: Lane) -> Lane:
 
 
 def in_two_steps(processor: Processor, x: Lane, y: Lane) -> Lane:
-    """floor(x / y) of 64 bits, as `integers.from_below`: no quotient is too large, what is left is less than 2 * y, and maybe there is one
-    more in it."""
-    inverse = SHRINK[DOUBLE] / to_float(y, DOUBLE, processor, signed=False)
+    """floor(x / y) of 64 bits, by halves or as `integers.from_below`: no quotient is too large, what is left is less than 2 * y, and maybe
+    there is one more in it."""
+    if not processor.wide:
+        return by_halves(x, y, processor)[0]
+    inverse = SHRINK[DOUBLE] / to_float(y, DOUBLE, signed=False)
     total = x.constant(0)
     for _ in range(2):
-        quotient = to_integer(to_float(x, DOUBLE, processor, signed=False) * inverse, 64, processor, signed=False)
+        quotient = to_integer(to_float(x, DOUBLE, signed=False) * inverse, 64, signed=False)
         x, total = x - quotient * y, total + quotient
     return total + where(x < y, x.constant(0), 1)
 

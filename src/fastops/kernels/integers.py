@@ -30,6 +30,7 @@ from .lanes import (
     where,
 )
 
+LOWER_HALF = (1 << 32) - 1
 SHRINK = {FLOAT: 1 - 2.0**-21, DOUBLE: 1 - 2.0**-50}  # more than all roundings on the way to a quotient together: at most five
 
 
@@ -47,6 +48,13 @@ def signed_remainder(floored: bool, r: Lane, x: Lane, y: Lane, divisor: Lane) ->
     dividend (truncated); otherwise the same with all signs turned. MIN by -1 is 0, for nothing overflows that is not modulo 2**bits."""
     turned = (y if floored else x).is_negative()
     return negated_where(turned, into_range(negated_where(turned, r), divisor))
+
+
+def with_signs(floored: bool, r: Lane, x: Lane, y: Lane, divisor: Lane) -> Lane:
+    """The same from r = |x| mod D."""
+    if not floored:
+        return negated_where(x.is_negative(), r)
+    return negated_where(y.is_negative(), into_range(negated_where((x ^ y).is_negative(), r), divisor))
 
 
 # --- 8 bits by 8 bits: the school's long division ---
@@ -72,33 +80,18 @@ def byte_remainder(x: Lane, y: Lane) -> Lane:
 def signed_byte_remainder(floored: bool, x: Lane, y: Lane) -> Lane:
     """By magnitudes, up to 128."""
     divisor = divisor_magnitude(y, signed=True)
-    r = bit_by_bit(absolute(x), divisor, 8)
-    if not floored:
-        return negated_where(x.is_negative(), r)
-    return negated_where(y.is_negative(), into_range(negated_where((x ^ y).is_negative(), r), divisor))
+    return with_signs(floored, bit_by_bit(absolute(x), divisor, 8), x, y, divisor)
 
 
 # --- 16 to 64 bits: a reciprocal in floating point ---
-def to_float(x: Lane, number: ir.Type, processor: Processor, signed: bool) -> Lane:
+def to_float(x: Lane, number: ir.Type, signed: bool) -> Lane:
     """The number of an integer, rounded to single or double precision."""
-    if x.bits == 16:
-        return x.extend(INT32, signed).to_float(number, signed=True)
-    if signed and x.bits == 64 and not processor.wide:
-        magnitude = absolute(x).to_float(number)
-        return where(x.is_negative(), -magnitude, magnitude)
-    return x.to_float(number, signed)
+    return x.extend(INT32, signed).to_float(number, signed=True) if x.bits == 16 else x.to_float(number, signed)
 
 
-def to_integer(q: Lane, bits: int, processor: Processor, signed: bool) -> Lane:
-    """An integer near q: towards zero; or, where 64 bits must be put together from two halves, the nearest if signed and else at most 1
-    below."""
-    if bits < 64 or processor.wide:
-        return q.to_integer(max(bits, 32), signed).low_bits(bits)
-    high = q * 2.0**-32 + MAGIC[DOUBLE]
-    low = q - (high - MAGIC[DOUBLE]) * 2.0**32
-    if not signed:
-        low = low - 0.5
-    return (high.as_bits() << 32) + ((low + MAGIC[DOUBLE]).as_bits() - MAGIC_BITS[DOUBLE])
+def to_integer(q: Lane, bits: int, signed: bool) -> Lane:
+    """A number rounded to an integer, towards zero."""
+    return q.to_integer(max(bits, 32), signed).low_bits(bits)
 
 
 def centred(x: Lane, divisor: Lane, processor: Processor) -> Lane:
@@ -106,15 +99,14 @@ def centred(x: Lane, divisor: Lane, processor: Processor) -> Lane:
 
     16 bits: q is x times the reciprocal in single precision, to the nearest integer: within 1/2 + 2**-4 of x / D. 32 bits: a first
     quotient, which errs by less than 1 + 2**11 / D and towards zero, leaves |r| < D + 2**11, and no more than |x|, so that it fits; the
-    second is then within 1/2 + 2**-8. 64 bits go the same way in double precision, with 2**14 for 2**11. (Where the first quotient is
-    rounded to the nearest integer instead, it leaves |r| < D / 2 + 2**14 on the other side.)
+    second is then within 1/2 + 2**-8. 64 bits go the same way in double precision, with 2**14 for 2**11.
     A divisor of 2**(bits - 1) is negative as a signed number, and so is its quotient; but modulo 2**bits, their product is the same.
     """
     number = FLOAT if x.bits <= 32 else DOUBLE
-    inverse = SHRINK[number] / to_float(divisor, number, processor, signed=x.bits > 16)
+    inverse = SHRINK[number] / to_float(divisor, number, signed=x.bits > 16)
     if x.bits > 16:
-        x = x - to_integer(to_float(x, number, processor, signed=True) * inverse, x.bits, processor, signed=True) * divisor
-    nearest = multiply_add(processor, to_float(x, number, processor, signed=True), inverse, inverse.constant(MAGIC[number])).as_bits()
+        x = x - to_integer(to_float(x, number, signed=True) * inverse, x.bits, signed=True) * divisor
+    nearest = multiply_add(processor, to_float(x, number, signed=True), inverse, inverse.constant(MAGIC[number])).as_bits()
     return x - (nearest - MAGIC_BITS[number]).low_bits(x.bits) * divisor
 
 
@@ -128,10 +120,35 @@ def from_below(x: Lane, divisor: Lane, processor: Processor) -> Lane:
     """
     single = x.bits == 16 or (x.bits == 32 and processor.wide)
     number = FLOAT if single else DOUBLE
-    inverse = SHRINK[number] / to_float(divisor, number, processor, signed=False)
+    inverse = SHRINK[number] / to_float(divisor, number, signed=False)
     for _ in range(1 if x.bits == 16 or (x.bits == 32 and not single) else 2):
-        x = x - to_integer(to_float(x, number, processor, signed=False) * inverse, x.bits, processor, signed=False) * divisor
+        x = x - to_integer(to_float(x, number, signed=False) * inverse, x.bits, signed=False) * divisor
     return minimum(x, x - divisor)
+
+
+# --- 64 bits where they do not convert to double precision in one instruction: long division again, by digits of 32 bits ---
+def by_halves(x: Lane, divisor: Lane, processor: Processor) -> tuple[Lane, Lane]:
+    """floor(x / D) and x mod D of unsigned integers: r = h mod D of the upper half h of x, then v mod D of v = r * 2**32 + the lower half.
+    Both quotients are below 2**32: the second one since r is less than D, or all of v is x, where D is 2**32 and more.
+
+    The reciprocal is too small by more than all roundings, as in `from_below`; but by less than 2**-49, so quotients err by less than
+    2**-17. The first one is rounded to the nearest integer. Where it is not 0, D is below 2**33, and a double, and so are its product with the
+    quotient, which is at most h + D, and r, which if negative is short by D. The second one less 1/2, rounded to the nearest, is never too
+    large, and too small by less than 1 + 2**-17: what is left is less than 2 * D. Quotients and r stand in the lowest bits of sums with a
+    number that has none of them.
+    """
+    number = to_float(divisor, DOUBLE, signed=False)
+    inverse = SHRINK[DOUBLE] / number
+    magic = inverse.constant(MAGIC[DOUBLE])
+    high, low = (((half + MAGIC_BITS[DOUBLE]).as_float(DOUBLE) - magic) for half in (x >> 32, x & LOWER_HALF))
+    first = multiply_add(processor, high, inverse, magic)
+    r = multiply_add(processor, magic - first, number, high)
+    is_short = r < 0.0
+    r = r + where(is_short, number, 0.0)
+    second = multiply_add(processor, multiply_add(processor, r, r.constant(2.0**32), low), inverse, r.constant(-0.5)) + magic
+    rest = ((r + magic).as_bits() << 32 | (x & LOWER_HALF)) - (second.as_bits() & LOWER_HALF) * divisor
+    quotient = ((first.as_bits() - where(is_short, x.constant(1), 0)) << 32) + (second.as_bits() & LOWER_HALF)
+    return quotient + where(rest < divisor, x.constant(0), 1), minimum(rest, rest - divisor)
 
 
 # --- by the quotient in floating point: short numbers, whose remainders a float holds ---
