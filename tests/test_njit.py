@@ -3,6 +3,7 @@
 import os
 import pickle
 import re
+import sys
 from textwrap import dedent
 
 import ml_dtypes
@@ -156,6 +157,36 @@ def test_keywords(call):
         numba.njit(call)(np.ones(3))
 
 
+@pytest.mark.parametrize("fastmath", [True, {"reassoc"}, {"contract"}], ids=str)
+def test_fastmath_is_refused(fastmath):
+    """In functions, in ufuncs, and in functions that inherit it from their caller."""
+    x, text = np.ones(3), "fastops.remainder is exact, and cannot be compiled with fastmath"
+    inner = numba.njit(lambda x: fastops.mod(x, 3))
+    for make in (numba.njit(fastmath=fastmath), numba.njit(fastmath=fastmath, parallel=True), numba.vectorize(fastmath=fastmath)):
+        with pytest.raises(numba.TypingError, match=text):
+            make(lambda x: fastops.mod(x, 3))(x)
+    with pytest.raises(numba.TypingError, match=text):
+        numba.njit(fastmath=fastmath)(lambda x: inner(x))(x)
+
+
+def test_fastmath_around_an_exact_function():
+    """It is compiled before, without."""
+    x, y = mixed_values(np.dtype("f8"), 3_000), mixed_values(np.dtype("f8"), 3_000, 1)
+    call(x, y)
+    assert_right(numba.njit(fastmath=True)(lambda x, y: call(x, y))(x, y), x, y)
+
+
+@each_operation
+@pytest.mark.parametrize(("codes", "out"), [("dd", "q"), ("qq", "B"), ("dd", "?"), ("Qq", "Q")])
+def test_output_that_numpy_would_not_cast_to(name, codes, out):
+    operation, twin = OPERATIONS[name]
+    operands = [np.ones(3, code) for code in (*codes, out)]
+    with pytest.raises(TypeError, match="Cannot cast"):
+        twin(*operands)
+    with pytest.raises(numba.TypingError, match=f"fastops.{name}: cannot cast the output from .* with casting rule 'same_kind'"):
+        numba.njit(lambda x, y, out: operation(x, y, out))(*operands)
+
+
 # --- what users compile -------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "dtype"), [("remainder", np.dtype("f8")), ("fmod", np.dtype("i4"))], ids=str)
 def test_parallel(name, dtype):
@@ -258,6 +289,11 @@ def test_the_attribute_loads_no_numba():
     print(hasattr(fastops.mod, "_numba_type_"), "numba" in sys.modules)
     """
     assert run(dedent(code), path=SOURCE.parent) == ["False", "False"]
+
+
+def test_the_attribute_without_numba(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert not hasattr(fastops.mod, "_numba_type_")
 
 
 def test_on_an_old_processor():

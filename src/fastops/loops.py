@@ -110,7 +110,7 @@ class WithLoops(UfuncLike):
     @property
     def _numba_type_(self) -> Any:
         """What Numba takes the function for when it compiles a user's: Numba alone asks."""
-        if "numba" not in sys.modules:
+        if sys.modules.get("numba") is None:
             raise AttributeError("_numba_type_")
         from . import njit
 

@@ -13,6 +13,7 @@ import numpy as np
 from numba import types, vectorize
 from numba.core.errors import NumbaNotImplementedError, TypingError
 from numba.core.registry import cpu_target
+from numba.core.targetconfig import ConfigStack
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype, from_dtype
 
@@ -56,11 +57,29 @@ def type_of(name: str) -> Any:
                 raise TypingError(
                     f"fastops.{name} takes no keywords in functions compiled by Numba: `out` comes third, fmod=1 is fastops.fmod"
                 )
+            if is_fast():
+                raise TypingError(f"fastops.{name} is exact, and cannot be compiled with fastmath, under which LLVM drops its roundings")
             if len(operands) > 1:
-                common_type(name, *(getattr(kind, "dtype", kind) for kind in operands[:2]))
+                common = common_type(name, *(getattr(kind, "dtype", kind) for kind in operands[:2]))
+                for out in operands[2:]:
+                    check_output(name, common, out)
             return super().generic(operands, keywords)
 
     return types.Function(Typing)
+
+
+def is_fast() -> bool:
+    """Whether Numba will put flags on all that the function being compiled does with floats, and on what is put into it."""
+    return bool(getattr(getattr(ConfigStack.top_or_none(), "fastmath", None), "flags", None))
+
+
+def check_output(name: str, common: Any, out: Any) -> None:
+    """Numba itself casts to whatever the array has."""
+    if not isinstance(out, types.Array):
+        return  # of which Numba says that it is none
+    made, wanted = as_dtype(common), as_dtype(out.dtype)
+    if not np.can_cast(made, wanted, "same_kind"):
+        raise TypingError(f"fastops.{name}: cannot cast the output from {made} to {wanted} with casting rule 'same_kind'")
 
 
 @cache
