@@ -14,9 +14,11 @@ import pytest
 from conftest import BFLOAT16, DTYPES
 from scatter_oracle import load_kernels
 
-from fastops import explaining, real_ufuncs, scatter, scatter_compiled, ufuncs
+import fastops
+from fastops import explaining, info, real_ufuncs, scatter, scatter_compiled, ufuncs
 from fastops.engine import driving, threads
-from fastops.explaining import Wrong, explain, operand
+from fastops.explaining import explain
+from fastops.operand_texts import Wrong, operand
 from fastops.rehearsal import DRIVER, KERNEL, NATIVE, NUMPY, UFUNC
 
 # --- operands -----------------------------------------------------------------------------------------------------------------------------
@@ -57,7 +59,18 @@ WRONG = {  # calls that are none, and what must be said of them
     "no slice": (("mod", "int8[3][x]", "7"), "'int8[3][x]': "),
     "index beyond": (("mod", "int8[3][5]", "7"), "'int8[3][5]': index 5 is out of bounds"),
     "shapes": (("mod", "int8[3]", "int8[4]"), "broadcast"),
-    "no loop": (("mod", "complex64[3]", "7"), "not supported for the input types"),
+    "index of an element": (("mod", "object[5][0].T", "7"), "'object[5][0].T': 'int' object has no attribute 'T'"),
+    "unknown": (("mod", "foo", "7"), f"'foo' is no dtype, such as {', '.join(info.DTYPES)}"),
+    "no loop": (("mod", "complex64[3]", "7"), f"there is no remainder of complex64 and int; fastops has loops for {', '.join(info.DTYPES)}"),
+    "no loop, two arrays": (("fmod", "M8[3]", "int8[3]"), "there is no fmod of datetime64 and int8; fastops has loops for int8, "),
+    "integer beyond": (("mod", "int8[3]", "300"), "the integer 300 is out of bounds for int8, which has -128 to 127"),
+    "integer below": (("mod", "-1", "uint8[3]"), "the integer -1 is out of bounds for uint8, which has 0 to 255"),
+    "integer beyond int64": (("mod", "7", "9" * 26), "is out of bounds for int64, which has -9223372036854775808 to 9223372036854775807"),
+    "integer beyond floats": (("mod", "float16[3]", "9" * 400), "is out of bounds for float16"),
+    "index of scatter_div": (("scatter_div", "float32[5]", "99", "1.0"), "indices is 99, outside of the valid range [0, 5)"),
+    "negative index": (("scatter_div", "float32[5]", "-1", "1.0"), "indices is -1, outside of the valid range [0, 5)"),
+    "no rows": (("scatter_div", "float32[0,5]", "int64[2]", "float32[2,5]"), "input_x has no rows that indices could name"),
+    "by zero": (("scatter_div", "int8[5]", "3", "0"), "int8 is to be divided by zero"),
     "one operand": (("fmod", "int8[3]"), "fmod takes two operands"),
     "two operands": (("scatter_div", "int8[3]", "int64[3]"), "scatter_div takes input_x, indices and updates"),
     "shapes of scatter_div": (("scatter_div", "int8[3]", "int64[3]", "int8[4]"), "updates must have shape"),
@@ -78,6 +91,26 @@ def test_what_is_no_call(name):
 def test_what_is_no_output(out, said):
     with pytest.raises(Wrong, match=f".*{said.replace('(', '.').replace(')', '.')}"):
         explain("mod", "float32[10]", "float32[10]", out=out)
+
+
+@pytest.mark.parametrize(
+    ("x1", "x2", "out"), [("3", "2.5", "x1"), ("3", "int8", "7"), ("int8", "3", "x2"), ("int8", "int8", "x1"), ("int8[3]", "3", "2.5")]
+)
+def test_an_output_is_an_array(x1, x2, out):
+    with pytest.raises(Wrong, match="the output must be an array"):
+        explain("mod", x1, x2, out=out)
+
+
+@pytest.mark.parametrize("call", [name for name in WRONG if set(WRONG[name][0][1:]) & {"300", "-1", "99", "0", "9" * 26, "9" * 400}])
+def test_numbers_that_are_wrong_are_so_for_the_call(call):
+    operation, *texts = WRONG[call][0]
+    with pytest.raises((OverflowError, IndexError, ZeroDivisionError)):
+        getattr(fastops, operation)(*map(operand, texts))
+
+
+@pytest.mark.parametrize(("x", "number"), [("int8[3]", "-128"), ("uint64[3]", str(2**64 - 1)), ("float16[3]", "70000"), ("bool[3]", "300")])
+def test_numbers_that_fit(x, number):
+    assert explain("mod", x, number)["elements"] == 3
 
 
 # --- what happens -------------------------------------------------------------------------------------------------------------------------
@@ -156,6 +189,7 @@ def assert_is_told(story: explaining.Story) -> None:
     told = story["first"]
     by = f" by {told['threads_by']}" if told.get("threads_by") else ""
     assert first.startswith(f"first call  {explaining.WAYS[told['way']]}")
+    assert ("past Python" in first) == told["past_python"]
     assert first.endswith(f", on {told['threads']} thread{'s' * (told['threads'] > 1)}{by}")
 
 

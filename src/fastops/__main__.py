@@ -55,7 +55,8 @@ SAYS = {
     "run": "Run an unchanged program with NumPy patched: its %, numpy.remainder and numpy.fmod run fastops' loops, in every library.\n"
     "The exit code is the program's own.",
     "bench": "Compare fastops with NumPy on this machine, on one thread and on all, in less than a minute, and the results bit for bit.",
-    "explain": "Say which way a call takes, on how many threads, and why. Nothing is computed, and no memory is filled.",
+    "explain": "Say which way a call takes, on how many threads, and why. Nothing is computed, and no memory is filled.\n"
+    "What arrays contain is not looked at: the call itself may raise for it, as for an index in them that is too large.",
 }
 
 
@@ -187,11 +188,11 @@ def _bench(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answ
 
 
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
-    from . import explaining
+    from . import explaining, operand_texts
 
     try:
         story = explaining.explain(options.operation, *options.operands, out=options.out)
-    except explaining.Wrong as error:
+    except operand_texts.Wrong as error:
         parser.error(str(error))
     return Answer(explaining.lines(story), story)
 

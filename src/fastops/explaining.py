@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -13,60 +12,19 @@ from . import dispatch, info, loops, real_ufuncs, rehearsal, scatter, scatter_co
 from .engine import compiler, threads, vectorcall
 from .engine.operands import broadcast_size, kind_of
 from .kernels.scatter_plan import CHECK, DIVIDE
+from .operand_texts import Wrong, operand
 from .rehearsal import DRIVER, KERNEL, NATIVE, NUMPY, UFUNC
 from .scatter_operands import pieces, why_copied
 
 WAYS = {
     NUMPY: "NumPy's own loop",
-    NATIVE: "the native entry, past Python and NumPy",
+    NATIVE: "the native entry",
     UFUNC: "fastops' loop in NumPy's ufunc machine",
     DRIVER: "fastops' driver",
     KERNEL: "the kernel",
 }
 MADE_PLAIN = "operands of few elements and of another dtype or layout are made plain first"
 Story = dict[str, Any]
-
-
-class Wrong(Exception):
-    """What was asked for is no call: the text says why."""
-
-
-# --- operands -----------------------------------------------------------------------------------------------------------------------------
-def operand(text: str) -> Any:
-    """An operand without content, by a text as `float32[1000,500]`, `int64[100][::2]`, `float32[20,30].T`, `float32` (a scalar) or `7`."""
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            pass
-    found = re.fullmatch(r"([<>=]?\w+)(?:\[([\d,\s]*)\])?((?:\.T|\[[^\[\]]+\])*)", text)
-    if not found or (found[3] and found[2] is None):
-        raise Wrong(f"{text!r} is no operand such as float32[1000,500], int64[100][::2], float32[20,30].T, float32 or 7")
-    try:
-        dtype = dtype_of(found[1])
-        if found[2] is None:
-            return np.ones((), dtype)[()]
-        x = np.zeros([int(length) for length in found[2].split(",") if length.strip()], dtype)  # which touches no memory
-        for step in re.findall(r"\.T|\[[^\]]+\]", found[3]):
-            x = x.T if step == ".T" else x[tuple(map(_index, step[1:-1].split(",")))]
-    except (TypeError, ValueError, IndexError) as error:
-        raise Wrong(f"{text!r}: {error}") from None
-    return x
-
-
-def dtype_of(name: str) -> np.dtype[Any]:
-    if name == "bfloat16" and not info.load_bfloat16():
-        raise Wrong("bfloat16 needs the package ml_dtypes, which is not installed")
-    return np.dtype(name)
-
-
-def _index(text: str) -> Any:
-    """What stands between the commas of an index."""
-    text = text.strip()
-    if text in ("...", "None"):
-        return {"...": ..., "None": None}[text]
-    bounds = [int(bound) if bound.strip() else None for bound in text.split(":")]
-    return slice(*bounds) if ":" in text else bounds[0]
 
 
 # --- the story ----------------------------------------------------------------------------------------------------------------------------
@@ -90,13 +48,7 @@ def explain(operation: str, *texts: str, out: str | None = None) -> Story:
 
 
 def _of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any) -> Story:
-    try:
-        shape = np.broadcast_shapes(*map(np.shape, (x1, x2) if out is None else (x1, x2, out)))
-        if out is not None and np.shape(out) != shape:
-            raise Wrong(f"the output has shape {np.shape(out)}, and the operands broadcast to {shape}")
-        dtype = operation.resolve_dtypes((kind_of(x1), kind_of(x2), None if out is None else kind_of(out)))[0]
-    except (TypeError, ValueError) as error:
-        raise Wrong(str(error)) from None
+    dtype = _dtype_of_remainder(operation, x1, x2, out)
 
     def tell() -> Story:
         found = rehearsal.of_remainder(operation, x1, x2, out)
@@ -110,6 +62,42 @@ def _of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any) -> 
             loops.launch()
 
     return {"elements": broadcast_size(x1, x2), "dtype": dtype.name, **_first_and_later(tell, prepare)}
+
+
+def _dtype_of_remainder(operation: dispatch.Remainder, x1: Any, x2: Any, out: Any) -> np.dtype[Any]:
+    """That of the loop, if the call is one."""
+    if out is not None and not isinstance(out, np.ndarray):
+        raise Wrong("the output must be an array, as float32[1000] is one, and neither float32 nor 7")  # for which NumPy 2.4 crashes
+    kinds = [kind_of(x1), kind_of(x2)]
+    try:
+        shape = np.broadcast_shapes(*map(np.shape, (x1, x2) if out is None else (x1, x2, out)))
+        operation.resolve_dtypes((*kinds, None))
+    except ValueError as error:
+        raise Wrong(str(error)) from None
+    except TypeError:
+        names = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+        raise Wrong(f"there is no {operation.__name__} of {names}; fastops has loops for {', '.join(info.DTYPES)}") from None
+    if out is not None and out.shape != shape:
+        raise Wrong(f"the output has shape {out.shape}, and the operands broadcast to {shape}")
+    try:
+        dtypes: tuple[np.dtype[Any], ...] = operation.resolve_dtypes((*kinds, None if out is None else out.dtype))
+    except TypeError as error:
+        raise Wrong(str(error)) from None
+    for x, dtype in zip((x1, x2), dtypes, strict=False):
+        _check_integer(x, dtype)
+    return dtypes[0]
+
+
+def _check_integer(x: Any, dtype: np.dtype[Any]) -> None:
+    """A number of Python's is of the other operand's dtype, and must fit it."""
+    if type(x) is not int:
+        return
+    try:
+        with np.errstate(all="ignore"):
+            np.array(x, dtype)
+    except (OverflowError, TypeError):
+        limits = f", which has {np.iinfo(dtype).min} to {np.iinfo(dtype).max}" if dtype.kind in "iu" else ""
+        raise Wrong(f"the integer {x} is out of bounds for {dtype}{limits}") from None
 
 
 def _whys_of_remainder(operation: Any, x1: Any, x2: Any, dtype: np.dtype[Any], way: str, found: rehearsal.Rehearsal) -> Iterator[str]:
@@ -150,6 +138,7 @@ def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
             found = rehearsal.of_scatter_div(x, index, updates)
         except (TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise Wrong(str(error)) from None
+        _check_numbers(x, index, updates)
         if found.way != KERNEL or found.operands is None:
             return _story(found.way, 1, found.by_python, _whys_of_small(x, updates, found))
         part, copied = _first_part(*found.operands)
@@ -165,6 +154,16 @@ def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
 
     told = _first_and_later(tell, prepare)  # which raises if this is no call
     return {"elements": np.size(updates), "dtype": x.dtype.newbyteorder("=").name, **told}
+
+
+def _check_numbers(x: Any, index: Any, updates: Any) -> None:
+    """What `scatter_div` raises for, whatever there is in arrays."""
+    if np.size(index) and not len(x):
+        raise Wrong("input_x has no rows that indices could name")
+    if type(index) is int and not 0 <= index < len(x):
+        raise Wrong(f"indices is {index}, outside of the valid range [0, {len(x)}) of rows of input_x")
+    if type(updates) is int and not updates and x.dtype.kind in "iu":
+        raise Wrong(f"{x.dtype.newbyteorder('=')} is to be divided by zero")
 
 
 def _whys_of_small(x: Any, updates: Any, found: rehearsal.Rehearsal) -> Iterator[str]:
@@ -243,7 +242,8 @@ def lines(story: Story) -> Iterator[str]:
             yield f"{label:12}the same"
             continue
         by = f" by {told['threads_by']}" if told.get("threads_by") else ""
-        entry = ", past Python" if told["past_python"] and told["way"] != NATIVE else ""
+        past = ["Python"] * told["past_python"] + ["NumPy"] * (told["way"] == NATIVE)
+        entry = f", past {' and '.join(past)}" if past else ""
         yield f"{label:12}{WAYS[told['way']]}{entry}, on {told['threads']} thread{'s' * (told['threads'] != 1)}{by}"
         for why in (*told["why"], *(["it waits until the loop is compiled, or loaded"] if told["compiles"] else [])):
             yield textwrap.fill(why, 110, initial_indent=" " * 12 + "- ", subsequent_indent=" " * 14)
