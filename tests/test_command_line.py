@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import fastops
-from fastops import __main__, info, jobs, ufuncs
+from fastops import __main__, comparison, info, jobs, ufuncs
 from fastops.__main__ import main
 
 QUICK = ("--size", "0.002")
@@ -418,6 +418,8 @@ def test_run_an_unchanged_program_of_pandas(tmp_path: Path):
         ("-m json.decoder.more", 1, r"No module named 'json\.decoder\.more', or it is a package without a '__main__'"),
         ("-m email", 1, "No module named 'email', or it is a package without a '__main__'"),
         ("-m sys", 1, "there is no code in 'sys'"),
+        ("-m .x", 1, "relative module names are not supported"),
+        ("-m __main__", 1, "there is no module specification of '__main__'"),
         (".", 1, r"can't find '__main__' module in '.*'"),
     ],
 )
@@ -477,6 +479,7 @@ def test_json_of_a_wrong_result():
     told = json.loads(done.stdout)
     assert (done.returncode, told["equal"]) == (1, False)
     assert [job["job"] for job in told["jobs"] if not job["equal"]] == [job.name for job in jobs.JOBS[3:5]]
+    assert all(job["numpy_seconds"] > 0 and job["fastops_seconds"] > 0 for job in told["jobs"])
 
 
 @pytest.mark.parametrize("command", ["warmup", "bench"])
@@ -507,6 +510,15 @@ def test_nobody_reads_on(command: str):
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_closed_output(stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Python has None for it then."""
+    monkeypatch.setattr(sys, stream, None)
+    assert main(["info"]) == 0
+    assert list(jobs.progress("abc", "counting", 3)) == ["a", "b", "c"]
+    assert ("fastops" in capsys.readouterr().out) == (stream == "stderr")
 
 
 def test_interrupt():
@@ -579,8 +591,6 @@ def test_wrong_usage(arguments: str):
         ("-h", [""]),
         ("info --help", [" info --json"]),
         ("warmup --help", [" warmup float32 int64"]),
-        ("run --help", [" run script.py -x 3", " run -m module -x 3"]),
-        ("run -h", [" run script.py -x 3"]),
         ("bench --help", [" bench uint8 --sizes 1000,1000000", " bench --plot speed.png"]),
         ("explain --help", [" explain mod 'float32[1000,1000]' float32"]),
     ],
@@ -590,6 +600,46 @@ def test_help_has_examples(arguments: str, examples: list[str]):
     assert done.returncode == 0
     for promised in (*(f"\n  python -m fastops{example}  " for example in examples), "\nexit codes:\n  0 "):
         assert promised in done.stdout
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_of_run(option: str, capsys: pytest.CaptureFixture[str]):
+    """Whose exit codes are others."""
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", option])
+    said = capsys.readouterr().out
+    assert "Python's (2: no such file, 1: no such module)" in said
+    assert "exit codes:" not in said
+    assert all(f" run {example} -x 3  " in said for example in ("script.py", "-m module"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--size x", "F is a positive number, got 'x'"),
+        ("--size 0", "F is a positive number, got '0'"),
+        ("bench --sizes 0", "sizes are positive integers, separated by commas, got '0'"),
+        ("bench --sizes 5,many", "sizes are positive integers, separated by commas, got '5,many'"),
+        ("--size 1e12", "--size 1e+12 takes more memory than there is: arrays of 2.6e+19 elements"),
+        ("--size 1e308", "--size 1e+308 takes more memory than there is"),
+        ("bench int8 --sizes 5,9999999999999999999", "--sizes 5,9999999999999999999 takes more memory than there is"),
+    ],
+)
+def test_what_wrong_usage_says(arguments: str, said: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments.split())
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "module"), [("--size 7", jobs), ("bench --sizes 700", comparison)])
+def test_what_needs_too_much_memory(arguments: str, module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def fail(*_: Any) -> None:
+        raise MemoryError("Unable to allocate 90.9 TiB")
+
+    monkeypatch.setattr(module, "run", fail)
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments.split())
+    assert f"{arguments.removeprefix('bench ')} takes more memory than there is: Unable to allocate 90.9 TiB" in capsys.readouterr().err
 
 
 def test_the_examples_of_explain():

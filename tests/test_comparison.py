@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from importlib.machinery import ModuleSpec
@@ -46,17 +47,22 @@ def test_times_are_compared_turn_by_turn(monkeypatch):
     looks = [0.0, *(step for seconds in took for step in (1.0, float(seconds)))]
     monkeypatch.setattr(comparison, "perf_counter", accumulate(cycle(looks)).__next__)
     outcome = comparison.measure(("scatter_div, rows of 128", "int8", 1), 0)
-    assert (outcome.numpy, outcome.one_thread, outcome.all_threads) == (80, 4, 16)
+    assert (outcome.numpy_seconds, outcome.one_thread_speed_up, outcome.all_threads_speed_up) == (80, 4, 16)
 
 
-def test_threads_are_as_before():
+def test_threads_are_as_before(monkeypatch):
+    """Also where a call on one thread raises."""
     numba = comparison.compiler.numba()
-    numba.set_num_threads(1)
-    try:
+    before, limits, limit = numba.get_num_threads(), [], numba.set_num_threads
+
+    def fail(*_):
+        raise FloatingPointError
+
+    monkeypatch.setattr(numba, "set_num_threads", lambda n: (limits.append(n), limit(n)))
+    monkeypatch.setattr(fastops, "mod", fail)
+    with pytest.raises(FloatingPointError):
         comparison.measure(("mod, by a scalar", "int8", 10), 0)
-        assert numba.get_num_threads() == 1
-    finally:
-        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    assert (limits, numba.get_num_threads()) == ([before, 1, before], before)
 
 
 OUTCOMES = [
@@ -66,13 +72,22 @@ OUTCOMES = [
 
 
 def test_the_table():
-    *_, row, other, means, _, verdict = comparison.table(OUTCOMES)
+    *said, _, _, row, other, means, _, verdict = comparison.table(OUTCOMES)
+    assert all(promised in " ".join(said) for promised in ("up to 10,000", "from 1 to 100", "given by out="))
     assert row.split()[-6:] == ["int8", "10", "500.000", "2.0x", "8.0x", "yes"]
     assert other.split()[-3:] == ["8.0x", "2.0x", "yes"]
     assert means.split() == ["geometric", "mean", "4.0x", "4.0x"]
     assert verdict == "All 2 results equal NumPy's, bit for bit."
     *_, verdict = comparison.table([OUTCOMES[0], OUTCOMES[1]._replace(equal=False)])
     assert verdict == "DIFFERENT from NumPy's: fmod int8."
+
+
+def test_the_fields_of_json_have_units(monkeypatch, capsys):
+    monkeypatch.setattr(comparison, "run", lambda *_: OUTCOMES)
+    assert main(["bench", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)["results"][0]
+    assert {key: result[key] for key in result if key.endswith(("_seconds", "_speed_up"))} == {
+        "numpy_seconds": 0.5, "one_thread_speed_up": 2.0, "all_threads_speed_up": 8.0}  # fmt: skip
 
 
 def test_the_exit_code_of_a_difference(monkeypatch, capsys):
@@ -98,7 +113,7 @@ def test_a_chart_is_drawn(figure, monkeypatch, tmp_path, capsys):
     assert main(["bench", "--plot", str(file)]) == 0
     figure.savefig.assert_called_once_with(file)
     bars = figure.subplots().barh.call_args_list
-    assert [call.args[1] for call in bars] == [[2, 8], [8, 2]]
+    assert [call.args[1] for call in bars] == [(2, 8), (8, 2)]
     capsys.readouterr()
 
 

@@ -53,7 +53,7 @@ SAYS = {
     "info": "Show versions, processor, threads, and which compiled code is kept where.",
     "warmup": "Compile all that fastops runs, or load it from the cache, so that no later process has to compile.",
     "run": "Run an unchanged program with NumPy patched: its %, numpy.remainder and numpy.fmod run fastops' loops, in every library.\n"
-    "The exit code is the program's own.",
+    "The exit code is the program's own, or Python's (2: no such file, 1: no such module); 1, too, if NumPy cannot be patched.",
     "bench": "Compare fastops with NumPy on this machine, on one thread and on all, in less than a minute, and the results bit for bit.",
     "explain": "Say which way a call takes, on how many threads, and why. Nothing is computed, and no memory is filled.\n"
     "What arrays contain is not looked at: the call itself may raise for it, as for an index in them that is too large.",
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"--size goes with the jobs, not with {options.command}")
         answer: Answer = options.answer(commands.get(options.command, parser), options)
         lines = [json.dumps(answer.data, indent=2)] if options.json else answer.lines
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        print("".join(f"{line}\n" for line in lines), end="")
         return answer.code
 
 
@@ -95,7 +95,8 @@ def _leaving_quietly() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            if sys.stdout:  # which is None where it was closed
+                sys.stdout.flush()
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
@@ -106,26 +107,29 @@ def _leaving_quietly() -> Iterator[None]:
 
 
 # --- the arguments ------------------------------------------------------------------------------------------------------------------------
-def _checked(name: str, convert: Callable[[str], Any], is_right: Callable[[Any], bool]) -> Callable[[str], Any]:
+def _checked(rule: str, convert: Callable[[str], Any], is_right: Callable[[Any], bool]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
-        value = convert(text)
-        if not is_right(value):
-            raise ValueError
+        try:
+            value = convert(text)
+            right = is_right(value)
+        except ValueError:
+            right = False
+        if not right:
+            raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
         return value
 
-    read.__name__ = name  # what argparse calls it
     return read
 
 
-_fraction = _checked("positive number", float, lambda value: 0 < value < math.inf)
-_sizes = _checked("list of sizes", lambda text: [int(size) for size in text.split(",")], lambda sizes: min(sizes) > 0)
+_fraction = _checked("F is a positive number", float, lambda value: 0 < value < math.inf)
+_sizes = _checked("sizes are positive integers, separated by commas", lambda text: [*map(int, text.split(","))], lambda ns: min(ns) > 0)
 
 
 def _parsers(prog: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """That of the whole, and those of the commands by name."""
 
     def texts(name: str) -> dict[str, Any]:
-        epilog = f"examples:{EXAMPLES[name].format(prog=prog)}\n\n{CODES}"
+        epilog = f"examples:{EXAMPLES[name].format(prog=prog)}" + (f"\n\n{CODES}" if name != "run" else "")
         return {"description": SAYS[name], "epilog": epilog, "formatter_class": argparse.RawDescriptionHelpFormatter}
 
     def add_json(parser: argparse.ArgumentParser, default: Any) -> None:
@@ -133,7 +137,7 @@ def _parsers(prog: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
 
     parser = argparse.ArgumentParser(prog, **texts(""))
     parser.set_defaults(answer=_jobs)
-    parser.add_argument("--size", type=_fraction, metavar="F", help="fraction of the jobs' full size (default: 1)")
+    parser.add_argument("--size", type=_fraction, metavar="F", help="multiple of the jobs' full size, below 1 or above (default: 1)")
     add_json(parser, False)
     group = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     commands = {
@@ -159,7 +163,8 @@ def _jobs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answe
     from . import info, jobs
 
     size = 1.0 if options.size is None else options.size
-    outcomes = jobs.run(size)
+    with _within_memory(parser, f"--size {size:g}", size * max(job.elements for job in jobs.JOBS)):
+        outcomes = jobs.run(size)
     equal = all(outcome is None or outcome.equal for outcome in outcomes.values())
     data = {"machine": info.summary(), "jobs": jobs.data(outcomes, size), "equal": equal}
     return Answer([*jobs.table(outcomes, size), info.summary()], data, int(not equal))
@@ -179,7 +184,8 @@ def _bench(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answ
         parser.error(reason)
     if reason := info.why_unavailable():
         return _failed(f"There is nothing to compare, since Numba cannot be used here: {reason}")
-    outcomes = comparison.run(options.dtypes or comparison.DTYPES, options.sizes, parts)
+    with _within_memory(parser, f"--sizes {','.join(map(str, options.sizes))}", max(options.sizes)):
+        outcomes = comparison.run(options.dtypes or comparison.DTYPES, options.sizes, parts)
     if options.plot:
         comparison.plot(outcomes, options.plot)
     equal = all(outcome.equal for outcome in outcomes)
@@ -229,6 +235,17 @@ def _parts(parser: argparse.ArgumentParser, dtypes: Sequence[str]) -> list[tuple
         return ufuncs.parts(*dtypes)
     except TypeError as error:
         parser.error(f"{error} (choose from {', '.join(info.DTYPES)})")
+
+
+@contextmanager
+def _within_memory(parser: argparse.ArgumentParser, asked: str, elements: float) -> Iterator[None]:
+    """Arrays of more than there is were asked for, or of more than NumPy can count."""
+    try:
+        if elements > sys.maxsize // 64:
+            raise MemoryError(f"arrays of {elements:.1e} elements")
+        yield
+    except MemoryError as error:
+        parser.error(f"{asked} takes more memory than there is: {error}")
 
 
 def _failed(reason: str) -> Answer:

@@ -39,9 +39,9 @@ class Outcome(NamedTuple):
     operation: str
     dtype: str
     elements: int
-    numpy: float
-    one_thread: float
-    all_threads: float
+    numpy_seconds: float
+    one_thread_speed_up: float
+    all_threads_speed_up: float
     equal: bool
 
 
@@ -123,16 +123,22 @@ def measure(cell: tuple[str, str, int], seconds: float) -> Outcome:
 # --- showing ------------------------------------------------------------------------------------------------------------------------------
 def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "How many times as fast as NumPy (scatter_div: as a loop over rows), medians of turns; results are compared bit for bit."
+    yield "Remainders: of random numbers of up to 10,000 by such from 1 to 100, or by one, into an array that is given by out=."
+    yield "scatter_div: of random numbers from 1 to 100 by such from 1 to 2, in place. All arrays are C-contiguous, and of one dtype."
     yield ""
     yield f"{'operation':26}{'dtype':10}{'elements':>12}{'NumPy ms':>12}{'one thread':>12}{'all threads':>13}  equal"
     for outcome in outcomes:
-        row = f"{outcome.operation:26}{outcome.dtype:10}{outcome.elements:12,}{outcome.numpy * 1e3:12.3f}"
-        yield f"{row}{outcome.one_thread:11.1f}x{outcome.all_threads:12.1f}x  {'yes' if outcome.equal else 'NO'}"
-    one, all_threads = (geometric_mean(ratios) for ratios in zip(*((x.one_thread, x.all_threads) for x in outcomes), strict=True))
+        row = f"{outcome.operation:26}{outcome.dtype:10}{outcome.elements:12,}{outcome.numpy_seconds * 1e3:12.3f}"
+        yield f"{row}{outcome.one_thread_speed_up:11.1f}x{outcome.all_threads_speed_up:12.1f}x  {'yes' if outcome.equal else 'NO'}"
+    one, all_threads = (geometric_mean(ratios) for ratios in zip(*map(_speed_ups, outcomes), strict=True))
     yield f"{'geometric mean':60}{one:11.1f}x{all_threads:12.1f}x"
     yield ""
     different = [f"{outcome.operation} {outcome.dtype}" for outcome in outcomes if not outcome.equal]
     yield f"DIFFERENT from NumPy's: {'; '.join(different)}." if different else f"All {len(outcomes)} results equal NumPy's, bit for bit."
+
+
+def _speed_ups(outcome: Outcome) -> tuple[float, float]:
+    return outcome.one_thread_speed_up, outcome.all_threads_speed_up
 
 
 def why_no_plot(file: Path) -> str:
@@ -149,9 +155,7 @@ def plot(outcomes: Sequence[Outcome], file: Path) -> None:
 
     figure = Figure((8, 1.5 + 0.3 * len(outcomes)), layout="constrained")
     axes, places = figure.subplots(), np.arange(len(outcomes))[::-1]
-    for k, (ratios, label) in enumerate(
-        (([x.one_thread for x in outcomes], "one thread"), ([x.all_threads for x in outcomes], "all threads"))
-    ):
+    for k, (ratios, label) in enumerate(zip(zip(*map(_speed_ups, outcomes), strict=True), ("one thread", "all threads"), strict=True)):
         axes.barh(places + 0.2 - 0.4 * k, ratios, 0.4, label=label)
     axes.set_yticks(places, [f"{x.operation}, {x.dtype}, {x.elements:,}" for x in outcomes])
     axes.set_xscale("log")

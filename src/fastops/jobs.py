@@ -37,8 +37,8 @@ class Job(NamedTuple):
 class Outcome(NamedTuple):
     """Median seconds of NumPy and of fastops, and whether every result had the same bits."""
 
-    numpy: float
-    fastops: float
+    numpy_seconds: float
+    fastops_seconds: float
     equal: bool
 
 
@@ -162,10 +162,10 @@ def missing(job: Job) -> bool:
 def progress(items: Iterable[Any], text: str, total: int) -> Iterator[Any]:
     """The items, under a progress bar if stderr is a terminal and tqdm is installed, after a line there otherwise."""
     try:
-        tqdm = importlib.import_module("tqdm").tqdm if sys.stderr.isatty() else None
+        tqdm = importlib.import_module("tqdm").tqdm if sys.stderr and sys.stderr.isatty() else None
     except ImportError:
         tqdm = None
-    if tqdm is None:
+    if tqdm is None and sys.stderr:  # which is None where it was closed
         print(f"{text}: {total} …", file=sys.stderr, flush=True)
     yield from items if tqdm is None else tqdm(items, text, total, leave=False)
 
@@ -221,7 +221,7 @@ def run(size: float) -> dict[str, Outcome | None]:
 
 
 def data(outcomes: dict[str, Outcome | None], size: float) -> list[dict[str, Any]]:
-    """For programs; seconds."""
+    """For programs."""
     return [
         {
             "job": job.name,
@@ -243,8 +243,8 @@ def table(outcomes: dict[str, Outcome | None], size: float) -> Iterator[str]:
         if outcome is None:
             yield f"{job.name:38}{'not run: ' + str(job.package) + ' is not installed':>46}"
             continue
-        row = f"{job.name:38}{elements(job, size):12,}{outcome.numpy * 1e3:12.2f}{outcome.fastops * 1e3:12.2f}"
-        yield f"{row}{outcome.numpy / outcome.fastops:9.1f}x  {'yes' if outcome.equal else 'NO'}"
+        row = f"{job.name:38}{elements(job, size):12,}{outcome.numpy_seconds * 1e3:12.2f}{outcome.fastops_seconds * 1e3:12.2f}"
+        yield f"{row}{outcome.numpy_seconds / outcome.fastops_seconds:9.1f}x  {'yes' if outcome.equal else 'NO'}"
     yield ""
     done = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
     different = [name for name, outcome in done.items() if not outcome.equal]

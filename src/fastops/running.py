@@ -75,10 +75,14 @@ def _script(path: str, main: types.ModuleType) -> types.CodeType:
 
 def _module(name: str, main: types.ModuleType) -> types.CodeType:
     """The code of a module, or of the `__main__` of a package."""
+    if name.startswith("."):
+        raise _NoProgram("relative module names are not supported", 1)
+    if name in sys.modules and getattr(sys.modules[name], "__spec__", None) is None:
+        raise _NoProgram(f"there is no module specification of {name!r}", 1)
     if not sys.flags.safe_path:
         sys.path[0] = os.getcwd()  # not where a console script lies
     try:
-        spec = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(name) if name else None
         if spec and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{name}.__main__")
     except ModuleNotFoundError as error:
