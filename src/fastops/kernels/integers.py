@@ -132,10 +132,10 @@ def by_halves(x: Lane, divisor: Lane, processor: Processor) -> tuple[Lane, Lane]
     Both quotients are below 2**32: the second one since r is less than D, or all of v is x, where D is 2**32 and more.
 
     The reciprocal is too small by more than all roundings, as in `from_below`; but by less than 2**-49, so quotients err by less than
-    2**-17. The first one is rounded to the nearest integer. Where it is not 0, D is below 2**33, and a double, and so are its product with the
-    quotient, which is at most h + D, and r, which if negative is short by D. The second one less 1/2, rounded to the nearest, is never too
-    large, and too small by less than 1 + 2**-17: what is left is less than 2 * D. Quotients and r stand in the lowest bits of sums with a
-    number that has none of them.
+    2**-17. The first one is rounded to the nearest integer. Where it is not 0, D is below 2**33, and a double, and so are its product with
+    the quotient, which is at most h + D, and r, which if negative is short by D. The second one less 1/2, rounded to the nearest, is never
+    too large, and too small by less than 1 + 2**-17: what is left is less than 2 * D. Quotients and r stand in the lowest bits of sums with
+    a number that has none of them.
     """
     number = to_float(divisor, DOUBLE, signed=False)
     inverse = SHRINK[DOUBLE] / number
