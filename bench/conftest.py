@@ -73,6 +73,7 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     machine_info.pop("node", None)  # the host's name is nobody's business
     machine_info["versions"] = {"fastops": fastops.__version__, **versions()}
     machine_info["threads"] = {"layer": threads.launch(), "count": threads.limit()}
+    machine_info["target"] = compiler.target()[1]  # as LLVM calls the processor: the same name on the box may mean several
 
 
 def chosen(config: pytest.Config) -> list[str]:

@@ -149,5 +149,6 @@ def machine(report: Mapping[str, Any]) -> str:
     unusual = "" if timers == {"perf_counter"} else f" Timed by {', '.join(sorted(timers))}."
     loads = [load for benchmark in report["benchmarks"] if (load := benchmark["extra_info"].get("load")) is not None]
     busy = f" Load average {min(loads):.1f} to {max(loads):.1f}." if loads else ""
-    system = f"{cpu} ({about['machine']}), {about['system']}, Python {about['python_version']}"
+    target = f", {about['target']}" if "target" in about else ""
+    system = f"{cpu} ({about['machine']}{target}), {about['system']}, Python {about['python_version']}"
     return f"{system}{named}; {report['datetime'][:10]}.{unusual}{busy}"
