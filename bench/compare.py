@@ -124,6 +124,8 @@ def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def together(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Reports of parts that were measured at several times; left out is what is in none."""
+    if len(reports) == 1:
+        return reports[0]
     skipped = [report.get("skipped", {}) for report in reports]
     return merged(reports) | {"skipped": {name: why for name, why in skipped[0].items() if all(name in others for others in skipped)}}
 
@@ -200,9 +202,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(problem, file=sys.stderr)
             if isinstance(report, str):
                 raise Unfit(report)
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(report), encoding="utf-8")
-        print(options.json)
+        if options.sources is None or len(options.sources) > 1:
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+            options.json.write_text(json.dumps(report), encoding="utf-8")
+            print(options.json)
         made(options, report)
         if baseline:
             count, words = slower(report, baseline)
