@@ -86,7 +86,7 @@ import signal
 def in_child(call):
     pid = os.fork()
     if pid == 0:
-        signal.alarm(20)  # a child that hangs ends by -14
+        signal.alarm(60)  # a child that hangs ends by -14
         try:
             os._exit(0 if call() else 1)
         except BaseException:
