@@ -89,7 +89,7 @@ come_again()
 calls = []
 while len(answers) < 20:
     calls.append(right())
-signal.setitimer(signal.ITIMER_REAL, 0)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)  # the last one may be under way, and sets the timer again
 print(all(answers), all(calls))
 
 finalized = []
