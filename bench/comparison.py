@@ -69,7 +69,9 @@ def by_threads(report: Mapping[str, Any], found: Times) -> Iterator[str]:
             taken = [seconds(found.get(cell._replace(threads=count), {}), name) for count in counts]
             yield ", ".join(f"{alone / took:.2f}" for took in taken if took) if alone else ""
 
-    yield f"How many times as fast as on one thread: on {', '.join(map(str, counts))} threads, {next(iter(found)).size:,} elements."
+    size = next(iter(found)).size
+    yield f"How many times as fast as on one thread: on {', '.join(map(str, counts))} threads, {size:,} elements. (These are two runs,"
+    yield "between which the machine changes, too.)"
     yield from ("", *table_of(["", *columns.values()], ([label(cell), *line(cell)] for cell in found if cell.threads == 1)))
 
 

@@ -115,24 +115,23 @@ def against_peers(report: Mapping[str, Any], found: Times) -> Iterator[str]:
 
 
 def of_scatter(report: Mapping[str, Any], found: Times) -> Iterator[str]:
-    """The README's table of `scatter_div`."""
+    """The table of `scatter_div`."""
     one = {cell: runs for cell, runs in found.items() if cell.threads == 1}
     most = max(cell.threads for cell in found)
-    differ = wrong(report)
+    on_all, differ = speed_ups(found, "numpy", "fastops"), wrong(report)  # of each run by itself: between runs the machine changes
     others = [name for name in members(one) if name in PEERS]
     ratios = {name: speed_ups(one, name, "fastops") for name in others}
     lines = []
     for cell, runs in one.items():
         cells = [f"{number(ratios[m][cell])}{'*' if (cell, m) in differ else ''}" if cell in ratios[m] else "" for m in others]
-        took, on_all = seconds(runs, "fastops"), seconds(found.get(cell._replace(threads=most), {}), "fastops")
+        took, of_all = seconds(runs, "fastops"), on_all.get(cell._replace(threads=most))
         if took is not None:
-            lines.append([cell.pattern, *cells, duration(took), f"{took / on_all:.2f}" if on_all else ""])
-    yield "How many times as fast as others `scatter_div` is on **one thread**; what it takes; and how much faster more threads are."
-    yield from ("", *table_of(["updates", *(title(name, report) for name in others), "one thread", threads(most)], lines))
+            lines.append([cell.pattern, *cells, duration(took), number(of_all) if of_all else ""])
+    yield "How many times as fast as others `scatter_div` is on **one thread**; what it takes; and how many times as fast as NumPy on more."
+    yield from ("", *table_of(["updates", *(title(name, report) for name in others), "takes", f"NumPy, {threads(most)}"], lines))
     if any(cell.part == "scatter" for cell, _ in differ):
         yield from ("", "\\* with other bits than those of the loop in order")
-    yield from ("", f"{machine(report)} Made by `python bench/compare.py` and")
-    yield "`python bench/table.py results/compare.json --write README.md`."
+    yield from ("", f"{machine(report)} Made by `python bench/compare.py`.")
 
 
 def every_cell(report: Mapping[str, Any]) -> Iterator[str]:
