@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.sources:
             report = together([load(source) for source in options.sources])
         else:
-            *problems, report = measured(options)
+            *problems, report = list(measured(options)) or ["nothing was measured: none of these libraries has such cells"]
             failed = bool(problems)
             for problem in problems:
                 print(problem, file=sys.stderr)

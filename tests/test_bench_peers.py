@@ -253,3 +253,10 @@ def test_reports_are_merged():
     whole = compare.together(parts)
     assert whole["skipped"] == {"torch": "not installed"}
     assert [benchmark["group"] for benchmark in whole["benchmarks"]] == ["torch", "jax"] * 2
+
+
+def test_nothing_to_measure_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    monkeypatch.setattr(compare, "measured", lambda options: iter(()))
+    assert compare.main(["--json", str(tmp_path / "report.json")]) == 1
+    assert "nothing was measured" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
