@@ -19,7 +19,7 @@ from scatter_oracle import divisors, sequential
 
 from fastops import scatter
 from fastops.engine import compiler
-from fastops.kernels.primitives import X86
+from fastops.kernels.flags import X86
 
 OTHERS = ("generic", "x86-64-v2", "x86-64-v3") if X86 else ("generic",)  # than the host
 NAMES = (*OPERATIONS, "scatter_div")

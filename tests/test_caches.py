@@ -14,7 +14,7 @@ from in_processes import ENTRY, EVERY_CALL, SCATTER_ENTRY, SOURCE, run, unix
 
 EVERY, FEW = EVERY_CALL + REPORT, FEW_CALLS + REPORT
 LOOPS = ["fmod_float64", "remainder_int32", "scatter_div_float64"]
-FUNCTIONS = sorted([*LOOPS, ENTRY, SCATTER_ENTRY, "scatter_div", "drive_in_parallel"])
+FUNCTIONS = sorted([*LOOPS, ENTRY, SCATTER_ENTRY, "scatter_div", "scatter_div_together", "drive_serially", "drive_in_parallel"])
 MADE, FOUND = (["True", *(f"{name}:{found}" for name in FUNCTIONS)] for found in (False, True))
 
 # Permissions mean nothing to root, as long as it has its capabilities.

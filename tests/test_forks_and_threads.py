@@ -161,17 +161,17 @@ def test_the_arithmetic_of_the_thread_does_not_matter(bits):
         from numba import njit
         sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
         import conftest, fastops
-        from fastops.kernels import primitives
-        bits = {bits}[not primitives.X86]
+        from fastops.kernels import flags
+        bits = {bits}[not flags.X86]
 
         @njit
         def control(bits):
-            if primitives.X86:
-                state = primitives.save_flags()
-                primitives.restore_flags(np.uint32(primitives.DEFAULT | bits))
+            if flags.X86:
+                state = flags.save_flags()
+                flags.restore_flags(np.uint32(flags.DEFAULT | bits))
                 return np.int64(state) & 0xFFC0
-            before = primitives.default_control()
-            primitives.restore_control(bits)
+            before = flags.default_control()
+            flags.restore_control(bits)
             return before
 
         np.seterr(all="ignore")

@@ -10,7 +10,7 @@ from conftest import DTYPES
 from in_processes import LARGE_CALLS, run, unix
 
 from fastops.engine import compiler
-from fastops.kernels.primitives import X86
+from fastops.kernels.flags import X86
 
 # --- processors ---------------------------------------------------------------------------------------------------------------------------
 FEW = {  # one for each kind of formula, on the first; `python tests/processors.py` takes them all, on all

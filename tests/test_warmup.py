@@ -20,7 +20,7 @@ def compiled_after(call, before="import sys"):
     return set(done.stdout.split())
 
 
-DRIVER = {"drive_serially", "drive_in_parallel", "copy_1", "copy_2", "copy_4", "copy_8"}
+DRIVER = {"drive_serially", "drive_in_parallel", "scatter_div_together", "copy_1", "copy_2", "copy_4", "copy_8"}
 
 
 def test_some_dtypes():

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -54,6 +55,15 @@ def make_kernel(dtype: np.dtype[Any]) -> None:
         work = compiler.inner_loop(scatter.work, {}, "scatter_div").address
         names = scatter_bindings.names(dtype.name, lanes.Processor(**compiler.features()))
         kernels[dtype] = work, compiler.inner_loop(scatter_division.divide, names, f"scatter_div_{dtype.name}").address
+
+
+@cache
+def work_together() -> int:
+    """The address of what does the work by blocks; otherwise `compiler.Unavailable`."""
+    with compiler.compiling():
+        from .kernels import scatter
+
+        return compiler.inner_loop(scatter.work_together, {}, "scatter_div_together").address
 
 
 def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
@@ -118,11 +128,12 @@ def far(workers: int, alone: bool) -> int:
 
 
 def _workers(work: float) -> int:
-    """Threads for so many nanoseconds of work."""
+    """Threads for so many nanoseconds of work. What they run is made, before anything is written."""
     try:
         workers = threads.workers(work) if threads.worthwhile(work) else 1
         if workers > 1:
-            driving.driver(True)  # before anything is written
+            driving.driver(True)
+            work_together()
         return workers
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))
@@ -251,7 +262,7 @@ class _Work:
 
     def _share(self, phase: int, tasks: int, workers: int) -> None:
         self._plan.phase = phase
-        driving.share(self._work, ctypes.addressof(self._plan), tasks, workers)
+        driving.share(work_together() if phase == OWN else self._work, ctypes.addressof(self._plan), tasks, workers)
 
 
 _Loop: Callable[[int], Callable[..., None]] = ctypes.CFUNCTYPE(None, *[ctypes.c_ssize_t] * 4)  # which releases the GIL

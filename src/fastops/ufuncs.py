@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import real_ufuncs, scatter
+from . import real_ufuncs, scatter, scatter_compiled
 from .dispatch import Remainder
 from .engine import compiler, driving
 
@@ -141,6 +141,7 @@ def parts(*dtypes: DTypeLike) -> list[tuple[str, Callable[[], object]]]:
 
 def _make_driver() -> None:
     try:
-        driving.warm_up()
+        if driving.warm_up():
+            scatter_compiled.work_together()
     except compiler.Unavailable as reason:
         compiler.warn_unavailable(str(reason))

@@ -12,7 +12,8 @@ import ctypes
 
 from numba import types
 
-from ..kernels.primitives import DIVIDE, INVALID, WORD, address, call_loop, overlaps, restore_flags, save_flags, scratch, writer
+from ..kernels.flags import DIVIDE, INVALID, restore_flags, save_flags
+from ..kernels.primitives import WORD, address, call_loop, inlined, overlaps, scratch, writer
 from .headers import ALIGNED, C_CONTIGUOUS, HEAD, WARN_ON_WRITE, WRITEABLE, WRITEBACKIFCOPY
 from .objects import (
     as_integer,
@@ -26,7 +27,6 @@ from .objects import (
     float_of,
     forget_error,
     high,
-    inline,
     int_of,
     largest,
     limit_of,
@@ -77,7 +77,7 @@ LENGTH, STEPS, VALUE, OVERFLOW = Call.length.offset, Call.steps.offset, Call.val
 overflow, length = field(Call, "overflow"), field(Call, "length")
 
 
-@inline
+@inlined
 def alike(gate, x, array):
     """Whether x is such an array too, of the same dtype and shape."""
     if type_of(x) != ndarray_of(gate) or dtype_of(x) != dtype_of(array) or flags_of(x) & READ != READ or ndim_of(x) != ndim_of(array):
@@ -85,7 +85,7 @@ def alike(gate, x, array):
     return same_list(gate, shape_of(x), shape_of(array), ndim_of(x)) != 0
 
 
-@inline
+@inlined
 def constant(gate, served, array, x, call):
     """Where the value of the scalar x is to be read, in its object or in `call`; 0 if it is beyond what NumPy converts without a doubt."""
     kind = type_of(x)
@@ -107,7 +107,7 @@ def constant(gate, served, array, x, call):
     return call + VALUE
 
 
-@inline
+@inlined
 def writable(gate, out, array, call, size):
     """Whether `out` is such an array that can be written, and shares no memory with the operands (for then it cannot be done again)."""
     if not alike(gate, out, array) or flags_of(out) & WRITTEN != WRITTEN or flags_of(out) & NOT_WRITTEN != 0:
@@ -118,7 +118,7 @@ def writable(gate, out, array, call, size):
     return b != start and not overlaps(b, word_at(call + STEPS + 8), start, size, n, size)
 
 
-@inline
+@inlined
 def run(loop, call):
     """Call the loop; whether it raised a flag. All flags stay as they are."""
     state = save_flags()
@@ -131,7 +131,7 @@ def run(loop, call):
     return raised != 0
 
 
-@inline
+@inlined
 def direct(gate, x1, x2, out):
     """The result, a new reference; 0 if this call is for the ufunc."""
     array = x1 if type_of(x1) == ndarray_of(gate) else x2

@@ -17,6 +17,7 @@ def driver(parallel: bool) -> Any:
     word = compiler.numba().types.intp
     if parallel:
         threads.launch()  # a cached parallel function must not be loaded before: Numba ends the process
+        driver(False)
     with compiler.compiling():
         from ..kernels import driver as kernel
 
@@ -24,6 +25,8 @@ def driver(parallel: bool) -> Any:
         address = compiler.c_function(template, {}, template.__name__, word(word, word), parallel).address
     if parallel:
         threads.team.drive = address
+    else:
+        threads.team.run = address
     return CFUNCTYPE(c_ssize_t, c_ssize_t, c_ssize_t)(address)  # which releases the GIL
 
 
@@ -37,12 +40,13 @@ def copier(size: int) -> int:
         return compiler.inner_loop(tiles.copy_loop, tiles.names(size), f"copy_{size}").address
 
 
-def warm_up() -> None:
-    """Compile, or load, all that `drive` may need beside the loop."""
-    for parallel in (False, True) if threads.launch() else (False,):
-        driver(parallel)
+def warm_up() -> bool:
+    """Compile, or load, all that `drive` may need beside the loop; whether there are threads."""
+    launched = bool(threads.launch())
+    driver(launched)
     for size in (1, 2, 4, 8):
         copier(size)
+    return launched
 
 
 def drive(plan: iteration.Plan, loop: int, workers: int) -> int:
@@ -84,4 +88,4 @@ def _run(plan: iteration.Plan, loop: int, workers: int) -> int:
     copy = copier(plan.out.itemsize) if any(plan.buffered) else 0
     buffers = np.empty(3 * iteration.BUFFER * workers if copy else 0, np.uint8)  # not on the threads' stacks, which may be small
     words = np.array(iteration.words(plan, loop, copy, buffers.__array_interface__["data"][0]), np.intp)
-    return int(driver(workers > 1)(words.__array_interface__["data"][0], workers))
+    return int(driver(workers > 1)(words.__array_interface__["data"][0], workers if workers > 1 else 0))  # or the only one's number

@@ -4,14 +4,13 @@
 It is a `vectorcallfunc` of CPython. Objects come as addresses, borrowed; what goes back is a new reference, or null with an exception set.
 """
 
-from ..kernels.primitives import WORD
+from ..kernels.primitives import WORD, inlined
 from .direct import EACH, SERVED, direct
 from .objects import (
     canonical,
     dtype_of,
     first_of,
     float_of,
-    inline,
     keyword_of,
     length_of,
     limit_of,
@@ -40,7 +39,7 @@ USERS_SCALAR = SCALARS + 8 * len(PLAIN_SCALARS)
 NUMBERS = sum(1 << number for number in PLAIN_NUMBERS)  # as bits
 
 
-@inline
+@inlined
 def size(gate, x):
     """The number of elements of a plain operand; -1 of any other."""
     kind = type_of(x)
@@ -57,7 +56,7 @@ def size(gate, x):
     return -1
 
 
-@inline
+@inlined
 def output(gate, arguments, count, keywords):
     """The output, None if there is none, of (x1, x2), (x1, x2, out) or (x1, x2, out=out); 0 if the call is not one of these."""
     outs = count - 2
@@ -71,7 +70,7 @@ def output(gate, arguments, count, keywords):
     return out if out == none_of(gate) or type_of(out) == ndarray_of(gate) else 0
 
 
-@inline
+@inlined
 def is_line(gate, x1, x2, elements):
     """Whether two arrays of one dimension, and of one dtype whose loop is compiled, are too short for threads: they have no tiles."""
     if type_of(x1) != ndarray_of(gate) or type_of(x2) != ndarray_of(gate) or dtype_of(x1) != dtype_of(x2):
@@ -81,7 +80,7 @@ def is_line(gate, x1, x2, elements):
     return canonical(served) == dtype_of(x1) and ndim_of(x1) == 1 and ndim_of(x2) == 1 and elements < limit_of(served)
 
 
-@inline
+@inlined
 def is_weak(gate, x, other):
     """Whether it is a float of Python's beside the user-defined dtype, which may have to take it."""
     if type_of(x) != float_of(gate):
@@ -91,7 +90,7 @@ def is_weak(gate, x, other):
     return type_of(other) == word_at(gate + USERS_SCALAR)
 
 
-@inline
+@inlined
 def is_small(gate, x1, x2):
     """Whether the operands are plain and small."""
     if is_weak(gate, x1, x2) or is_weak(gate, x2, x1):

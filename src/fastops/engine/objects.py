@@ -2,7 +2,7 @@
 """The memory of objects and the functions of the C-API, as machine code reads and calls them: intrinsics from addresses to words."""
 
 import llvmlite.ir as ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from ..kernels.primitives import INT32, WORD, emit_call, words_to_word
@@ -10,7 +10,6 @@ from .headers import Array, Dtype, Functions, Object, Tuple, Word
 from .vectorcall import Gate, Served
 
 word, void = ir.IntType(WORD.bitwidth), ir.VoidType()
-inline = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # nobody else calls it: compiled in half the time
 
 
 def field(structure, name):

@@ -11,19 +11,9 @@ import numpy as np
 from numba import types
 
 from ..kernels import driver
-from ..kernels.primitives import (
-    INT32,
-    WORD,
-    address,
-    call_loop,
-    caller,
-    overlaps,
-    read_word,
-    restore_flags,
-    save_flags,
-    scratch,
-)
-from .objects import field, inline, real, store, word_at
+from ..kernels.flags import restore_flags, save_flags
+from ..kernels.primitives import INT32, WORD, address, call_loop, caller, inlined, overlaps, read_word, scratch
+from .objects import field, real, store, word_at
 from .patch import Record
 from .threads import Team
 
@@ -46,7 +36,7 @@ CPUS = 1024  # bytes: one bit for each processor that Linux may have
 processors, plan_memory = scratch(CPUS), scratch(driver.SHAPE + 8 * 8)
 
 
-@inline
+@inlined
 def quietly(function, record):
     """Let Python do something, which leaves no trace in the floating-point flags."""
     state = save_flags()
@@ -58,7 +48,7 @@ def quietly(function, record):
     restore_flags(state)
 
 
-@inline
+@inlined
 def threads_of(team):
     """As `threads.limit`."""
     available = most(team)
@@ -75,7 +65,7 @@ def threads_of(team):
     return min(available, count_threads(mask_of(team))) if mask_of(team) != 0 else available
 
 
-@inline
+@inlined
 def shared(args, n, steps, record):
     """Run a long call by several threads; whether that was done."""
     team, size = team_of(record), size_of(record)

@@ -10,7 +10,7 @@ Objects come as addresses, borrowed; what goes back is a new reference, or null 
 
 import ctypes
 
-from ..kernels.primitives import WORD, address, call_loop, read_word, scratch, write_word
+from ..kernels.primitives import WORD, address, call_loop, inlined, read_word, scratch, write_word
 from ..kernels.scatter_plan import (
     DIVISION,
     FOUND,
@@ -43,7 +43,6 @@ from .objects import (
     dtype_of,
     field,
     flags_of,
-    inline,
     limit_of,
     loop_of,
     ndarray_of,
@@ -75,7 +74,7 @@ plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(1
 WORDS = ctypes.sizeof(Plan)
 
 
-@inline
+@inlined
 def step_of(shape, strides, axes, size):
     """The stride of the one axis that the first axes are, in row-major order (`size` if they have one element), or SEVERAL."""
     step, following, seen = size, 0, False
@@ -90,7 +89,7 @@ def step_of(shape, strides, axes, size):
     return step
 
 
-@inline
+@inlined
 def before_run(shape, strides, others, axes):
     """How many of the axes come before the last ones that are one in both layouts."""
     following, other, seen = 0, 0, False
@@ -103,7 +102,7 @@ def before_run(shape, strides, others, axes):
     return 0
 
 
-@inline
+@inlined
 def offset(number, shape, strides, axes):
     """Of the element of that number, in row-major order."""
     place = 0
@@ -114,7 +113,7 @@ def offset(number, shape, strides, axes):
     return place
 
 
-@inline
+@inlined
 def are_apart(shape, strides, axes, size):
     """Whether each axis steps over all that the shorter strides span, so that no two elements share memory."""
     extent, seen = size, 0
@@ -133,7 +132,7 @@ def are_apart(shape, strides, axes, size):
     return True
 
 
-@inline
+@inlined
 def low(x):
     """Where its memory begins."""
     start, shape, strides = data_of(x), shape_of(x), strides_of(x)
@@ -142,7 +141,7 @@ def low(x):
     return start
 
 
-@inline
+@inlined
 def high(x, size):
     """And where it ends."""
     start, shape, strides = data_of(x), shape_of(x), strides_of(x)
@@ -151,7 +150,7 @@ def high(x, size):
     return start + size
 
 
-@inline
+@inlined
 def divide(gate, x, indices, updates):
     """What the call gives, or NOT_FOR_HERE."""
     array = ndarray_of(gate)

@@ -27,7 +27,7 @@ _orphaned = False  # forked from a process in which another Python thread had le
 
 
 class Team(ctypes.Structure):
-    """What machine code knows of the threads. `kernels.driver` numbers the first five words."""
+    """What machine code knows of the threads. `kernels.driver` numbers the first six words."""
 
     _fields_ = [
         ("alone", ctypes.c_ssize_t),  # whether the layer ends a process in which a second Python thread enters it
@@ -35,6 +35,7 @@ class Team(ctypes.Structure):
         ("caller", ctypes.c_ssize_t),  # the first Python thread that led the team, by its number
         ("several", ctypes.c_ssize_t),  # whether another one did
         ("identify", ctypes.c_void_p),  # the function that gives the number
+        ("run", ctypes.c_void_p),  # what each thread does, once the parallel driver is there: the serial one
         ("main", ctypes.c_ssize_t),  # the main thread
         ("usable", ctypes.c_ssize_t),
         ("most", ctypes.c_ssize_t),  # threads, beside what the affinity and Numba's mask allow

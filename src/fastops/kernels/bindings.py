@@ -12,8 +12,9 @@ from numba import types
 from . import floats, integers
 from .copying import copier
 from .elementwise import INDEX, NOTES, Elementwise, as_function, as_intrinsic, counted, one_by_one
+from .flags import DIVIDE, INVALID
 from .lanes import DOUBLE, FLOAT, INT16, Lane, Processor, absolute, minimum, where
-from .primitives import BYTES, DIVIDE, INVALID, scratch
+from .primitives import BYTES, scratch
 
 UNLIMITED = 1 << 62
 FLOAT_BLOCK = 512  # elements that are computed again together

@@ -3,12 +3,10 @@
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from .flags import ALL_FLAGS, DIVIDE, INVALID, restore_flags, save_flags
 from .primitives import (
-    ALL_FLAGS,
-    DIVIDE,
-    INVALID,
     WORD,
     add_atomically,
     address,
@@ -16,26 +14,25 @@ from .primitives import (
     caller,
     claim,
     exchange,
+    inlined,
     or_atomically,
     pointer,
     read_word,
-    restore_flags,
-    save_flags,
     scratch,
     write_word,
 )
 
 call_memory, copy_memory, position_memory, place_memory = (scratch(8 * words) for words in (7, 8, 64, 3))
-identify = caller(ir.IntType(WORD.bitwidth))
+word = ir.IntType(WORD.bitwidth)
+identify, run = caller(word), caller(word, word, word)
 CHUNK, LINE = 1 << 14, 64  # as in `iteration`
-inlined = njit(forceinline=True, error_model="numpy")
 
 # The words of a plan, as `iteration.words` lays them down. The last two axes of the shape count the tiles of a matrix, across and down.
 (TAKEN, RAISED, TEAM, LOOP, DATA, COPY, PER_TASK, TILES, HEIGHT, WIDTH, ROWS, COLUMNS, BY_ROW, SIZE, AXES, BUFFERS,
     BUFFER) = (8 * k for k in range(17))  # fmt: skip
 ADDRESSES, ROW_STRIDES, STEPS, BUFFERED, SHAPE = (8 * k for k in range(17, 30, 3))
 # The words of a team, the first of `threads.Team`.
-ALONE, BUSY, CALLER, SEVERAL, IDENTIFY = (8 * k for k in range(5))
+ALONE, BUSY, CALLER, SEVERAL, IDENTIFY, RUN = (8 * k for k in range(6))
 
 
 @inlined
@@ -179,16 +176,6 @@ def run_tasks(plan, counter, worker):
 
 
 @inlined
-def run_quietly(plan, worker):
-    """The floating-point flags that the loops raise are noted in the plan; they leave no trace in the thread."""
-    state = save_flags()
-    restore_flags(state & ~np.uint32(ALL_FLAGS))
-    run_tasks(pointer(plan), plan + TAKEN, worker)
-    or_atomically(plan + RAISED, np.intp(save_flags() & np.uint32(DIVIDE | INVALID)))
-    restore_flags(state)
-
-
-@inlined
 def enter(team):
     """Whether this thread may lead the team: where only one may at a time, another may be at it. Who has led it is noted."""
     if read_word(team, ALONE) and claim(address(team) + BUSY, 1) != 0:
@@ -200,20 +187,25 @@ def enter(team):
     return True
 
 
-def drive_serially(plan, workers):
-    """Run the plan at that address on this thread (of `workers`, as the parallel one has them, there is one)."""
-    run_quietly(plan, 0)
+def drive_serially(plan, worker):
+    """Run tasks of the plan at that address on this thread, one of several maybe, until none is left. The floating-point flags that the
+    loops raise are noted in the plan; they leave no trace in the thread."""
+    state = save_flags()
+    restore_flags(state & ~np.uint32(ALL_FLAGS))
+    run_tasks(pointer(plan), plan + TAKEN, worker)
+    or_atomically(plan + RAISED, np.intp(save_flags() & np.uint32(DIVIDE | INVALID)))
+    restore_flags(state)
     return read_word(pointer(plan), RAISED)
 
 
 def drive_in_parallel(plan, workers):
     """Run the plan at that address. Each worker takes the next task until none is left, so a core that is busy elsewhere holds up no more
-    than the task it has; the loops' floating-point flags are collected for the caller."""
+    than the task it has. (What they do is called by its address: it would be compiled twice more here.)"""
     team = pointer(read_word(pointer(plan), TEAM))
     if enter(team):
         for worker in prange(workers):
-            run_quietly(plan, worker)
+            run(read_word(team, RUN), plan, worker)
         exchange(address(team) + BUSY, 0)
     else:
-        run_quietly(plan, 0)
+        run(read_word(team, RUN), plan, 0)
     return read_word(pointer(plan), RAISED)

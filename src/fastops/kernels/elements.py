@@ -15,8 +15,8 @@ import llvmlite.ir as ir
 from numba import types
 
 from . import division, floats, integers
+from .flags import INVALID, X86, restore_flags, save_flags
 from .lanes import Lane, Processor, operation
-from .primitives import INVALID, X86, restore_flags, save_flags
 
 Emit = Callable[[Any, ir.IRBuilder, ir.Value, ir.Value], ir.Value]  # by Numba's context, at the builder's place, of two numbers of a dtype
 

@@ -11,7 +11,8 @@ accumulate), elements are taken one at a time: each is read after the one before
 come from memory each with a cache line of its own: while they come, the processor divides.
 """
 
-from .primitives import default_control, overlaps, pointer, restore_control, restore_flags, save_flags
+from .flags import default_control, restore_control, restore_flags, save_flags
+from .primitives import overlaps, pointer
 
 
 def inner_loop(args, dims, steps, data):

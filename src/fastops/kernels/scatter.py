@@ -1,12 +1,16 @@
 # mypy: ignore-errors
 """`scatter_div`: rows of input_x by rows of updates, in the order of the indices, whatever the dtype.
 
-It is compiled once, by the contract of inner loops, so that `engine.driving` shares its work out as it does theirs: `args` are the address
-of a plan and the number of a task. The plan says which phase of the work that is a task of, and which function divides:
+Its two functions are compiled once, by the contract of inner loops, so that `engine.driving` shares their work out as it does theirs:
+`args` are the address of a plan and the number of a task. The plan says which function divides, and which phase of the work that is a
+task of. `work` is for these:
 
 CHECK        the indices of some updates, and whether one of their integers is 0
 WHOLE        all updates: checked, then divided
 DIVIDE       all updates, for a part of every row: the columns, or the runs, that this task owns
+
+And `work_together`, which only threads need:
+
 OWN          all updates, block by block, together with the other tasks: each part of a block owns rows
 
 Whatever the phase, each element has one owner, who divides it in the order of the updates.
@@ -15,27 +19,10 @@ Whatever the phase, each element has one owner, who divides it in the order of t
 import numpy as np
 
 from .division import RAISED_DIVIDE, RAISED_INVALID, RAISED_OVERFLOW, RAISED_UNDERFLOW
-from .primitives import (
-    ALL_FLAGS,
-    INVALID,
-    OVERFLOW,
-    UNDERFLOW,
-    add_atomically,
-    address,
-    call_loop,
-    default_control,
-    or_atomically,
-    pointer,
-    read_atomically,
-    read_word,
-    restore_control,
-    restore_flags,
-    save_flags,
-    scratch,
-    write_word,
-)
-from .primitives import DIVIDE as BY_ZERO
-from .scatter_indices import BY_32, BY_64, BY_LIST, FOR_ZEROS, are_outside, inlined, prepare
+from .flags import ALL_FLAGS, INVALID, OVERFLOW, UNDERFLOW, default_control, restore_control, restore_flags, save_flags
+from .flags import DIVIDE as BY_ZERO
+from .primitives import add_atomically, address, call_loop, inlined, or_atomically, pointer, read_atomically, read_word, scratch, write_word
+from .scatter_indices import BY_32, BY_64, BY_LIST, FOR_ZEROS, are_outside, prepare
 from .scatter_plan import (
     BLOCK,
     CALL,
@@ -58,7 +45,6 @@ from .scatter_plan import (
     NARROW,
     OFFSETS,
     OUTSIDE,
-    OWN,
     PARTS,
     PHASE,
     PIECES,
@@ -135,6 +121,29 @@ def together(plan, state):
     return notes
 
 
+@inlined
+def begin():
+    """Clear the thread's flags; what they were, for `finish`."""
+    state, control = save_flags(), default_control()
+    restore_flags(save_flags() & ~np.uint32(ALL_FLAGS))
+    return state, control
+
+
+@inlined
+def finish(plan, raised, state, control):
+    """Put the thread's flags back, and tell what was noted of 16-bit formats, and by the flags."""
+    flags = save_flags()
+    restore_control(control)
+    restore_flags(state)
+    if not read_word(plan, INTEGER):  # conversions of integers may raise false ones
+        raised |= RAISED_DIVIDE if flags & BY_ZERO else 0
+        raised |= RAISED_OVERFLOW if flags & OVERFLOW else 0
+        raised |= RAISED_UNDERFLOW if flags & UNDERFLOW else 0
+        raised |= RAISED_INVALID if flags & INVALID else 0
+    if raised:
+        or_atomically(address(plan) + FOUND, raised)
+
+
 def work(args, dims, steps, data):
     """See above."""
     plan, task = pointer(args[0]), args[1]
@@ -163,25 +172,19 @@ def work(args, dims, steps, data):
             or_atomically(args[0] + FOUND, found)
         if found or phase == CHECK:
             return
-    state, control = save_flags(), default_control()
-    restore_flags(save_flags() & ~np.uint32(ALL_FLAGS))
-    if phase == OWN:
-        raised = together(plan, read_word(plan, STATES))
-    else:
-        first_run, column = 0, 0
-        if phase == DIVIDE and runs > 1:
-            first_run, runs = task * share, min(task * share + share, runs)
-        elif phase == DIVIDE:
-            column, length = task * share, min(share, length - task * share)
-        source, kind = pointer(indices + first * index_step), BY_32 if narrow else BY_64
-        raised = divide(plan, source, index_step, kind, last - first, 0, 0, u + first * u_row, first_run, runs, column, length)
-    flags = save_flags()
-    restore_control(control)
-    restore_flags(state)
-    if not integer:  # conversions of integers may raise false ones
-        raised |= RAISED_DIVIDE if flags & BY_ZERO else 0
-        raised |= RAISED_OVERFLOW if flags & OVERFLOW else 0
-        raised |= RAISED_UNDERFLOW if flags & UNDERFLOW else 0
-        raised |= RAISED_INVALID if flags & INVALID else 0
-    if raised:
-        or_atomically(args[0] + FOUND, raised)
+    first_run, column = 0, 0
+    if phase == DIVIDE and runs > 1:
+        first_run, runs = task * share, min(task * share + share, runs)
+    elif phase == DIVIDE:
+        column, length = task * share, min(share, length - task * share)
+    source, kind = pointer(indices + first * index_step), BY_32 if narrow else BY_64
+    state, control = begin()
+    noted = divide(plan, source, index_step, kind, last - first, 0, 0, u + first * u_row, first_run, runs, column, length)
+    finish(plan, noted, state, control)
+
+
+def work_together(args, dims, steps, data):
+    """See above."""
+    plan = pointer(args[0])
+    state, control = begin()
+    finish(plan, together(plan, read_word(plan, STATES)), state, control)

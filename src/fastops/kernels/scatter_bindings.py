@@ -14,8 +14,7 @@ from . import scatter_division
 from .division import Division, of_dtype
 from .elementwise import Elementwise
 from .lanes import INT32, Lane, Processor, operation, where
-from .primitives import reader, writer
-from .scatter_indices import inlined
+from .primitives import inlined, reader, writer
 
 
 def note_zero(y: Lane, found: Lane) -> Lane:

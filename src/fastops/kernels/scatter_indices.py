@@ -2,10 +2,10 @@
 """What `scatter_div` does with indices alone, for all dtypes: it checks them, and tells whose rows they are."""
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from .lanes import Lane, operation
-from .primitives import pointer, prefetch, read_word, reader, scratch, write_word, writer
+from .primitives import inlined, pointer, prefetch, read_word, reader, scratch, write_word, writer
 from .scatter_plan import (
     AT_ONCE,
     BLOCK,
@@ -36,7 +36,6 @@ MIXER = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: its
 DISTANCE = 8192  # bytes that a check looks ahead, for the processor does not look far enough
 BY_32, BY_64, BY_LIST, FOR_ZEROS = range(4)  # where the numbers of rows come from; and no rows at all
 
-inlined = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 read_32, read_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
 ends_memory = scratch(8 * MOST_PARTS)
 read_byte, write_byte = reader(types.uint8), writer(types.uint8)
