@@ -15,7 +15,7 @@ BYTES = ir.IntType(8).as_pointer()
 INT32 = ir.IntType(32)
 
 # Of a part of another function: nobody else calls it, so that it needs no wrapper, which would take as long to compile. Numba compiles it
-# anew for each constant among its arguments, but not for `WORD(constant)`: LLVM makes the same of both.
+# anew for each constant among its arguments, and faster code than LLVM makes of a constant that it finds in a variable.
 inlined = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
 # --- typed memory ---

@@ -38,7 +38,7 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
     if length == 1 and runs == 1 and not marks:
         a, b = pointer(x + read_word(offsets, 0)), pointer(u + read_word(offsets, 8))
         if kind == BY_64 and x_row == SIZE and u_row == SIZE and step == 8:
-            return divide_singly(a, np.intp(SIZE), b, np.intp(SIZE), source, np.intp(8), np.intp(BY_64), n, rows, size)
+            return divide_singly(a, SIZE, b, SIZE, source, 8, BY_64, n, rows, size)  # compiled for these constants
         return divide_singly(a, x_row, b, u_row, source, step, kind, n, rows, size)
     reach = min(length * SIZE, 1024) if size > CACHE and x_step == SIZE else 0
     ahead, stream = 4 if reach > 256 else 8, length * SIZE if u_step == SIZE and runs == 1 else 0
