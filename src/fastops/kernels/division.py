@@ -39,13 +39,14 @@ Note = Callable[[Lane, Lane, Lane], Lane]
 
 class Division(NamedTuple):
     """A dtype's storage and formulas: x, y -> x / y in lanes and for one element, and x, y, notes -> notes. `short`: of numbers that leave
-    those notes as they are, a quicker formula."""
+    those notes as they are, a quicker formula. `width`: see `Elementwise`."""
 
     kind: ir.Type
     lanes: Formula
     single: Formula
     note: Note | None = None
     short: tuple[Note, Formula] | None = None
+    width: int = 0
 
 
 def of_dtype(dtype: str, processor: Processor) -> Division:
@@ -136,7 +137,12 @@ def _short(widen: Callable[[Lane], Lane], narrow: Callable[[Lane], Lane], flagge
     smallest_normal = exponent << 23
 
     def quotient(x: Lane, y: Lane) -> Lane:
-        return widen(x) / widen(y)
+        x, y = widen(x), widen(y)
+        if flagged:
+            # LLVM would divide halves, and where it fills four of them up to eight, the others' 0 / 0 raises the invalid flag. That these
+            # bits are 0 anyway it does not know.
+            y = (y.as_bits() & -0x2000).as_float(FLOAT)
+        return x / y
 
     def note(x: Lane, y: Lane, notes: Lane) -> Lane:
         exact = quotient(x, y).as_bits() & 0x7FFFFFFF
@@ -148,4 +154,4 @@ def _short(widen: Callable[[Lane], Lane], narrow: Callable[[Lane], Lane], flagge
     def divide(x: Lane, y: Lane) -> Lane:
         return narrow(quotient(x, y))
 
-    return Division(ir.IntType(16), divide, divide, None if flagged else note)
+    return Division(ir.IntType(16), divide, divide, None if flagged else note, width=8 if flagged else 0)

@@ -40,7 +40,8 @@ class Elementwise(NamedTuple):
     """`output[i] = formula(*inputs[i])`, and notes about the elements, for a number of elements that is not 0.
 
     `note(*inputs, notes)` updates the notes, which begin as `clear`. With `prepare` the last input is one value for all elements, from
-    which it makes what `formula` and `note` are given in its place. Without a formula nothing is written.
+    which it makes what `formula` and `note` are given in its place. Without a formula nothing is written. `width` is the elements of a
+    vector, where LLVM does not choose well: LLVM 15 takes conversions of halves for slow.
     """
 
     inputs: Sequence[ir.Type]
@@ -50,6 +51,7 @@ class Elementwise(NamedTuple):
     clear: ir.Constant = NOTES(0)
     prepare: Callable[[Lane], Sequence[Lane]] | None = None
     aligned: bool = True
+    width: int = 0
 
     def one(self, builder: ir.IRBuilder, places: Sequence[ir.Value]) -> Lane:
         """For one element, without a loop; its operands are read once, before the output is written."""
@@ -87,7 +89,7 @@ class Elementwise(NamedTuple):
         uniform: Sequence[Lane] = ()
         if self.prepare:
             uniform = self.prepare(Lane(builder, builder.load(places.pop(), align=self._alignment(self.inputs[-1]))))
-        with counted(builder, count, self.clear, vectors=vectors) as (index, group, notes):
+        with counted(builder, count, self.clear, vectors=vectors, width=self.width) as (index, group, notes):
             lanes = []
             for place, kind in zip(places, self.inputs, strict=False):
                 load = builder.load(builder.gep(place, [index]), align=self._alignment(kind))
@@ -104,7 +106,7 @@ class Elementwise(NamedTuple):
 
 @contextmanager
 def counted(
-    builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, first: ir.Value = START, unroll: bool = False, vectors: int = 2
+    builder: ir.IRBuilder, count: ir.Value, clear: ir.Value, first: ir.Value = START, unroll: bool = False, vectors: int = 2, width: int = 0
 ) -> Iterator[tuple[ir.Value, ir.Value, ir.PhiInstr]]:
     """A loop whose body is what the builder emits: the index, the group that its loads and stores belong to, and the notes."""
     group = _Distinct(builder.module, (), of_loop=False)
@@ -121,6 +123,8 @@ def counted(
     hints: list[tuple[Any, ...]] = [("llvm.loop.parallel_accesses", group)]
     if not unroll:  # so many vectors at a time, and what the vectoriser leaves over one by one
         hints += [("llvm.loop.interleave.count", ir.IntType(32)(vectors)), ("llvm.loop.unroll.disable",)]
+    if width:
+        hints += [("llvm.loop.vectorize.width", ir.IntType(32)(width))]
     module = builder.module
     nodes = [module.add_metadata([ir.MetaDataString(module, name), *values]) for name, *values in hints]
     branch.set_metadata("llvm.loop", _Distinct(module, nodes, of_loop=True))

@@ -56,7 +56,8 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
 
 def in_place(division: Division, vectors: int, by_scalar: bool = False) -> Any:
     """A Numba intrinsic (pointer, pointer, number of elements, not 0) -> notes: the first operand is the output too."""
-    way = Elementwise((division.kind,) * 2, division.kind, division.lanes, division.note or no_note, INT32(0), aligned=False)
+    note, width = division.note or no_note, division.width
+    way = Elementwise((division.kind,) * 2, division.kind, division.lanes, note, INT32(0), aligned=False, width=width)
     if by_scalar:
         way = way._replace(prepare=lambda y: (y,))
 
@@ -64,8 +65,8 @@ def in_place(division: Division, vectors: int, by_scalar: bool = False) -> Any:
         x, u, n = values
         if division.short is None:
             return way.loop(builder, (x, u, x), n, vectors).value
-        note, short = division.short
-        seen = way._replace(formula=None, note=note, clear=division.kind(0)).loop(builder, (x, u, x), n, vectors)
+        note_long, short = division.short
+        seen = way._replace(formula=None, note=note_long, clear=division.kind(0)).loop(builder, (x, u, x), n, vectors)
         with builder.if_else((seen == 0).value) as (then, otherwise):
             with then:
                 way._replace(formula=short).loop(builder, (x, u, x), n, vectors)
