@@ -63,6 +63,11 @@ def interlocked(shape, strides):
     return np.lib.stride_tricks.as_strided(numbers(20), shape, strides)
 
 
+def in_its_memory(indices):
+    x = indices.view(np.dtype(np.int64).newbyteorder())
+    return x, indices[:2], np.array([2, 3])
+
+
 class Unhashable:
     dtype = property(lambda self: [])
 
@@ -73,6 +78,7 @@ class Raising:
 
 UNHASHABLE, RAISING = Unhashable(), Raising()
 WITH_METADATA = np.dtype("f4", metadata={"unit": "m"})
+TWIN = np.dtype("f4").newbyteorder().newbyteorder()
 AT_ONCE = {
     "1-D": lambda: (numbers(6), rows(3, 0, 3), numbers(3)),
     "int32 indices": lambda: (numbers(6), rows(3, 0, 3, kind=np.int32), numbers(3)),
@@ -146,12 +152,26 @@ CONVERTED = {  # and then at once
     "indices that overlap": lambda: (x := np.arange(1, 7), x[:2], np.ones(2, int)),
     "updates of a subclass": lambda: (numbers(6, 1), rows(3), numbers(1, 1).view(np.matrix)),
     "indices of a subclass": lambda: (numbers(6, 1), rows([3]).view(np.matrix), numbers(1, 1, 1)),
+    "metadata": lambda: (numbers(6, dtype=WITH_METADATA), rows(3), numbers(1, dtype=WITH_METADATA)),
+    "another object for the dtype": lambda: (numbers(6, dtype=TWIN), rows(3), numbers(1, dtype=TWIN)),
+    "indices of the other 64 bits": lambda: (numbers(6), rows(3, kind=np.longlong), numbers(1)),
+    "other byte order": lambda: (numbers(6, dtype=">f4"), rows(3), numbers(1)),
+    "other byte order and a list": lambda: (numbers(6, dtype=">f4"), [3], [2.0]),
+    "all in the other byte order": lambda: (numbers(6, dtype=">i2"), rows(3, 0, kind=">i4"), numbers(2, dtype=">i2")),
+    "other byte order, one index of rank 2": lambda: (numbers(6, 2, dtype=">f4"), rows([3]), numbers(1, 1, 2)),
+    "other byte order, rows named again": lambda: (numbers(6, 2, dtype=">f4"), rows([3, 0], [3, 3]), numbers(2, 2, 2)),
+    "other byte order, columns": lambda: (numbers(6, 8, dtype=">f4")[::-1, ::3], rows(3, 0), numbers(2, 3)),
+    "other byte order, more updates": lambda: (numbers(6, 2, dtype=">f4"), np.arange(70) % 6, np.ones((70, 2), np.int8)),
+    "other byte order, a subclass": lambda: (numbers(6, 1, dtype=">f4").view(np.matrix), rows(3), numbers(1, 1)),
+    "other byte order, unaligned": lambda: (unaligned(numbers(6, dtype=">f4")), rows(3, 0), numbers(2)),
+    "other byte order, and updates among its elements": lambda: (x := numbers(6, dtype=">f4"), rows(1, 0, 1), x[1:4]),
+    "other byte order, and updates in its memory": lambda: (x := numbers(6, dtype=">i4"), rows(1, 0, 1), x.view(np.int8)[3:15:4]),
+    "other byte order, and indices in its memory": lambda: in_its_memory(np.array([2, 1, 3, 9])),
 }
 BY_PYTHON = {
     "more runs": lambda: (numbers(3, 257, 3)[..., :2], rows(1, 2, 1), numbers(3, 257, 2)),
     "rows that interlock, rank 3": lambda: (interlocked((2, 3, 2), (8, 16, 12)), rows(1), numbers(1, 3, 2)),
     "zero in a run": lambda: (numbers(6, 3, 8, dtype="int16")[:, :, 2:5], rows(3, 0), np.arange(-17, 1, dtype=np.int16).reshape(2, 3, 3)),
-    "other byte order and a list": lambda: (numbers(6, dtype=">f4"), [3], [2.0]),
     "a subclass, and no row 6": lambda: (numbers(6, 1).view(np.matrix), rows(3, 6), numbers(2, 1)),
     "many updates of a subclass": lambda: (numbers(2, 1), np.arange(scatter.LARGE) % 2, numbers(scatter.LARGE, 1).view(np.matrix)),
     "rows that interlock": lambda: (interlocked((3, 2), (4, 8)), rows(1), numbers(1, 2)),
@@ -179,12 +199,29 @@ BY_PYTHON = {
     "an object whose dtype raises": lambda: (RAISING, rows(0), numbers(1)),
     "windows": lambda: (np.lib.stride_tricks.as_strided(numbers(9), (3, 2), (4, 4)), rows(1), numbers(1, 2)),
     "one element many times": lambda: (np.lib.stride_tricks.as_strided(numbers(9), (3,), (0,)), rows(1), numbers(1)),
-    "other byte order": lambda: (numbers(6, dtype=">f4"), rows(3), numbers(1)),
+    "other byte order, no row 6": lambda: (numbers(6, dtype=">f4"), rows(3, 6), numbers(2)),
+    "other byte order, row -1": lambda: (numbers(6, dtype=">f4"), rows(-1), numbers(1)),
+    "other byte order, and no row 6 for more updates": lambda: (numbers(6, dtype=">f4"), np.arange(70) % 7, np.ones(70, np.int8)),
+    "other byte order, no rows": lambda: (numbers(0, dtype=">f4"), rows(0), numbers(1)),
+    "other byte order, no indices": lambda: (numbers(6, dtype=">f4"), rows(), numbers(0)),
+    "other byte order, no columns": lambda: (numbers(6, 0, dtype=">f4"), rows(3), numbers(1, 0)),
+    "other byte order, too few updates": lambda: (numbers(6, 2, dtype=">f4"), rows(3, 0), numbers(1, 2)),
+    "other byte order, 0-d": lambda: (numbers(1, dtype=">f4").reshape(()), rows(0), numbers(1)),
+    "other byte order, 0-d all of them": lambda: (numbers(1, dtype=">f4").reshape(()), 0, 2.0),
+    "other byte order, read-only": lambda: (changed(numbers(6, dtype=">f4"), lambda x: x.setflags(write=False)), rows(3), numbers(1)),
+    "other byte order, windows": lambda: (np.lib.stride_tricks.as_strided(numbers(9, dtype=">f4"), (3, 2), (4, 4)), [1], [[2, 3]]),
+    "other byte order, 1-D windows": lambda: (np.lib.stride_tricks.as_strided(numbers(9, dtype=">f4"), (3,), (2,)), [1, 2], [2, 3]),
+    "other byte order, many updates": lambda: (numbers(6, dtype=">f4"), *long(scatter.LARGE)[1:]),
+    "other byte order, zero": lambda: (numbers(6, dtype=">i2"), rows(3, 2), np.array([1, 0], np.int16)),
+    "other byte order, masked": lambda: (np.ma.array(numbers(6, dtype=">f4")), rows(3), numbers(1)),
+    "other byte order, int16 indices": lambda: (numbers(6, dtype=">f4"), rows(3, kind=np.int16), numbers(1)),
+    "other byte order, float indices": lambda: (numbers(6, dtype=">f4"), rows(3, kind=float), numbers(1)),
+    "other byte order, a dtype that does not convert": lambda: (numbers(6, dtype=">f4"), rows(3), numbers(1, dtype="float64")),
+    "another byte order of what is not served": lambda: (numbers(6, dtype=">c8"), rows(3), numbers(1, dtype="c8")),
     "a dtype that does not convert": lambda: (numbers(6), rows(3), numbers(1, dtype="float64")),
     "a dtype that is not served": lambda: (numbers(6, dtype=bool), rows(3), numbers(1, dtype=bool)),
     "complex": lambda: (numbers(6, dtype="c8"), rows(3), numbers(1, dtype="c8")),
     "objects": lambda: (numbers(6, dtype=object), rows(3), numbers(1, dtype=object)),
-    "metadata": lambda: (numbers(6, dtype=WITH_METADATA), rows(3), numbers(1, dtype=WITH_METADATA)),
     "int16 indices": lambda: (numbers(6), rows(3, kind=np.int16), numbers(1)),
     "uint64 indices": lambda: (numbers(6), rows(3, kind=np.uint64), numbers(1)),
     "read-only": lambda: (changed(numbers(6), lambda x: x.setflags(write=False)), rows(3), numbers(1)),

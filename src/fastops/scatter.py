@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import scatter_compiled
+from . import scatter_compiled, scatter_few
 from .engine import compiler, errors, threads, vectorcall
 from .real_ufuncs import twins
 from .scatter_compiled import OUTSIDE, ZERO
-from .scatter_operands import check_shapes, converts, divisor_array, index_array, index_error, share_memory, target, zero_error
+from .scatter_few import LARGE as LARGE
+from .scatter_operands import check_shapes, divisor_array, index_array, index_error, share_memory, target, zero_error
 from .scatter_plainly import FLAGS, divide_plainly
 
-# Elements, or rows where NumPy has no loop over them, from which a kernel is worth loading: below, NumPy needs a few milliseconds at most.
-# And calls of a dtype after which it is worth loading in any case.
-LARGE, MANY, OFTEN = 10_000, 500, 1_000
+# A kernel is worth loading from LARGE elements on, or from so many rows on where NumPy has no loop over them: below, NumPy needs a few
+# milliseconds at most. And after so many calls of a dtype in any case.
+MANY, OFTEN = 500, 1_000
 
 _Array = np.ndarray[Any, Any]
-_LISTED = (list, tuple, int, float, np.generic)  # what is soon made an array
 _calls: dict[np.dtype[Any], int] = {}  # without a kernel
 
 
@@ -144,48 +144,6 @@ def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Se
     return raised, said
 
 
-def _as_arrays(input_x: Any, indices: Any, updates: Any) -> tuple[Any, Any, Any] | None:
-    """The operands as arrays that the entry takes, where input_x is one of a subclass, or where a few of the others are none yet, have
-    another dtype or layout, or lie where input_x does. None if all are what they should be, if they are many, and if there is anything to
-    be said of them: `_scatter_div` will."""
-    if not _is_array(input_x) or input_x.dtype not in scatter_compiled.kernels:
-        return None
-    dtype = input_x.dtype
-    other_index, other = _is_other(indices, None), _is_other(updates, dtype)
-    if not other_index and not other and type(input_x) is np.ndarray:
-        other_index, other = (type(x) is np.ndarray and x.size < LARGE and np.may_share_memory(x, input_x) for x in (indices, updates))
-        if not other_index and not other:
-            return None
-    said: Sequence[str] = ()
-    try:
-        if other_index:
-            index = index_array(indices)
-            indices = index.astype(np.int64 if index.itemsize == 8 else np.int32, "C")
-        known = type(updates) is np.ndarray
-        if other and not known:
-            updates, said = divisor_array(updates, dtype)
-        elif other and not converts(updates.dtype, dtype):
-            return None
-        if other and not said and (known or updates.dtype != dtype):
-            updates, said = errors.noted_at_hand(updates.astype, dtype, "C")
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        return None
-    return None if said else (input_x.view(np.ndarray), indices, updates)
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
-
-
-def _is_other(operand: Any, dtype: np.dtype[Any] | None) -> bool:
-    """Whether a few of indices or updates are no array of NumPy's own, or have another layout or dtype (of any indices, another byte
-    order)."""
-    if type(operand) is np.ndarray:
-        right = operand.dtype == dtype if dtype is not None else operand.dtype.isnative
-        return operand.size < LARGE and not (right and operand.flags.c_contiguous)
-    return isinstance(operand, _LISTED) or (_is_array(operand) and operand.size < LARGE)
-
-
 # --- the public function ------------------------------------------------------------------------------------------------------------------
 @vectorcall.with_room
 class ScatterDiv:
@@ -200,11 +158,8 @@ class ScatterDiv:
         self._gate: vectorcall.ScatterGate | None = None
 
     def __call__(self, input_x: _Array, indices: ArrayLike, updates: ArrayLike) -> _Array:
-        if self._gate is not None:
-            plain = _as_arrays(input_x, indices, updates)
-            if plain is not None:
-                self(*plain)  # for the entry may take it now
-                return input_x
+        if self._gate is not None and scatter_few.divide(self, input_x, indices, updates):
+            return input_x
         known = threads.start_is_known()
         try:
             return self._function(input_x, indices, updates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import prod
 from typing import Any
 
@@ -16,7 +16,9 @@ from .engine.iteration import cells_apart
 from .real_ufuncs import is_served
 
 _Array = np.ndarray[Any, Any]
-_NUMBERS = {bool, int, float}  # of Python
+_NUMBERS, _SEQUENCES = {bool, int, float}, {list, tuple}  # of Python
+INT32, INT64, FLOAT64 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
+INDICES = {INT32, INT64}
 SOME = 1 << 16  # elements that are looked at, at a time
 
 
@@ -30,14 +32,16 @@ def target(input_x: _Array) -> _Array:
         raise ValueError(f"input_x must have rank 1 or more, got a 0-d array: {input_x!r}")
     if not x.flags.writeable:
         raise ValueError(f"input_x is read-only: {x.dtype} of shape {x.shape}")
-    if _overlaps_itself(x):
+    if overlaps_itself(x):
         raise ValueError(f"input_x has elements that share memory: shape {x.shape}, strides {x.strides}, {x.dtype}")
     return x
 
 
-def _overlaps_itself(x: _Array) -> bool:
+def overlaps_itself(x: _Array) -> bool:
     if x.flags.forc or x.size < 2:
         return False
+    if x.ndim == 1:
+        return abs(x.strides[0]) < x.itemsize
     if cells_apart(x):
         return False
     low, high = byte_bounds(x)
@@ -103,6 +107,8 @@ def _leaf_types(values: Any) -> set[type]:
     if not isinstance(values, (list, tuple)):
         return {type(values)}
     kinds = set(map(type, values))
+    if kinds <= _SEQUENCES and (leaves := set(map(type, chain.from_iterable(values)))) <= _NUMBERS:
+        return leaves
     if not kinds <= _NUMBERS and any(issubclass(kind, (list, tuple)) for kind in kinds):
         kinds = set().union(*map(_leaf_types, values))
     return kinds
@@ -110,13 +116,10 @@ def _leaf_types(values: Any) -> set[type]:
 
 def index_array(indices: Any) -> _Array:
     """An int32 or int64 array; Python integers beyond that remain objects, out of any range."""
-    if _leaf_types(indices) <= {int}:
-        try:
-            return np.asarray(indices, np.int64)
-        except OverflowError:
-            return np.asarray(indices, object)
     index = np.asarray(indices)
     if isinstance(indices, np.ma.MaskedArray) or index.dtype.kind != "i" or index.dtype.itemsize not in (4, 8):
+        if _leaf_types(indices) <= {int}:
+            return np.asarray(indices, object if index.size else INT64)
         raise TypeError(f"indices must be an int32 or int64 array or Python integers, got {_described(indices, index.dtype)}")
     return index
 
@@ -126,18 +129,24 @@ def divisor_array(updates: Any, dtype: np.dtype[Any]) -> tuple[_Array, Sequence[
     kinds = _leaf_types(updates)
     if kinds <= _NUMBERS:  # weak, as in NEP 50
         if dtype.kind not in "iu":
-            return errors.noted_at_hand(np.asarray(updates, np.float64).astype, dtype)
+            numbers = np.array(updates, FLOAT64)
+            return (numbers, ()) if dtype is FLOAT64 else errors.noted_at_hand(numbers.astype, dtype)
         if float not in kinds:
-            return np.asarray(updates, dtype), ()
+            return np.array(updates, dtype), ()
         raise RuntimeError(f"updates are Python floats, which do not convert to {dtype}, the dtype of input_x: {updates!r:.200}")
     if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
         raise TypeError(f"updates must not be a masked array, nor have one in it, got {updates!r:.200}")
-    array: _Array = updates if type(updates) is np.ndarray else errors.as_caller(np.asarray, (updates,), {})
+    array: _Array = np.asarray(updates) if _is_numpys(kinds) else errors.as_caller(np.asarray, (updates,), {})
     if not converts(array.dtype, dtype):
         raise RuntimeError(
             f"updates, {_described(updates, array.dtype)}, do not convert to {dtype}, the dtype of input_x (updates.astype does)"
         )
     return array, ()
+
+
+def _is_numpys(kinds: set[type]) -> bool:
+    """Whether making an array of elements of these types runs no code of others, which may warn."""
+    return all(kind in _NUMBERS or issubclass(kind, (np.generic, np.ndarray)) for kind in kinds)
 
 
 @lru_cache(1024)
