@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from libraries import LIBRARIES, installed
 from regression import slower
-from report import Unfit, load, threads
+from report import Unfit, exit_code, load, threads
 
 ROOT = Path(__file__).parents[1]
 PARTS = {"table": "peers.py", "sizes": "peers.py", "threads": "peers.py", "scatter": "scatter_peers.py"}
@@ -177,6 +177,31 @@ def made(options: argparse.Namespace, report: dict[str, Any]) -> None:
         print(options.document)
 
 
+def compared(options: argparse.Namespace) -> int:
+    """1 if a process failed, or a cell has become slower."""
+    failed = False
+    baseline = load(options.check) if options.check else None  # before an hour of measuring
+    if options.sources:
+        report = together([load(source) for source in options.sources])
+    else:
+        *problems, report = list(measured(options)) or ["nothing was measured: none of these libraries has such cells"]
+        failed = bool(problems)
+        for problem in problems:
+            print(problem, file=sys.stderr)
+        if isinstance(report, str):
+            raise Unfit(report)
+    if options.sources is None or len(options.sources) > 1:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(report), encoding="utf-8")
+        print(options.json)
+    made(options, report)
+    if baseline:
+        count, words = slower(report, baseline)
+        print(*words, f"{len(words)} regressions in {count} cells", sep="\n")
+        failed = failed or bool(words)
+    return int(failed)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few cells, for a moment each")
@@ -190,31 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="where the pictures go (needs matplotlib)")
     parser.add_argument("--check", type=Path, metavar="JSON", help="an earlier report to compare with")
     options = parser.parse_args(arguments)
-    failed = False
-    try:
-        baseline = load(options.check) if options.check else None  # before an hour of measuring
-        if options.sources:
-            report = together([load(source) for source in options.sources])
-        else:
-            *problems, report = list(measured(options)) or ["nothing was measured: none of these libraries has such cells"]
-            failed = bool(problems)
-            for problem in problems:
-                print(problem, file=sys.stderr)
-            if isinstance(report, str):
-                raise Unfit(report)
-        if options.sources is None or len(options.sources) > 1:
-            options.json.parent.mkdir(parents=True, exist_ok=True)
-            options.json.write_text(json.dumps(report), encoding="utf-8")
-            print(options.json)
-        made(options, report)
-        if baseline:
-            count, words = slower(report, baseline)
-            print(*words, f"{len(words)} regressions in {count} cells", sep="\n")
-            failed = failed or bool(words)
-    except (Unfit, OSError) as problem:
-        print(f"compare.py: {problem}", file=sys.stderr)
-        return 1
-    return int(failed)
+    return exit_code("compare.py", lambda: compared(options))
 
 
 if __name__ == "__main__":

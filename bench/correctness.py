@@ -16,19 +16,20 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from compare import environment, interpreter, of_python
-from edge_cases import DTYPES, RULES, Case, Rule, divisions, remainders
+from edge_cases import RULES, Case, Rule, divisions, remainders
 from libraries import LIBRARIES, versions
 from onnx_rules import ENGINES, judged_rule
-from remainders import REMAINDERS
-from report import Unfit
+from remainders import REMAINDERS, goes_well
+from report import Unfit, exit_code
 from scatters import SCATTERS
 from table import write
-from values import Array, differences, example
+from values import DTYPES, Array, differences, example
 from verdicts import Verdict, document
 
 import fastops
@@ -52,8 +53,7 @@ def result(name: str, operation: str, operands: tuple[Array, ...]) -> Array:
             if not isinstance(given[0], list) and differences(scatter.to_numpy(given[0]), operands[0])[0]:
                 raise PartlyWritten(type(error).__name__) from error
             raise
-    remainder = REMAINDERS[name](operation, *operands, np.empty_like(operands[0]), 1)
-    return remainder.to_numpy(remainder.call())
+    return REMAINDERS[name](operation, *operands, np.empty_like(operands[0]), 1).result()
 
 
 class PartlyWritten(Exception):
@@ -61,13 +61,10 @@ class PartlyWritten(Exception):
 
 
 def has(name: str, operation: str, dtype: np.dtype[Any]) -> bool:
-    """A plain case goes well."""
     x = np.array([5, 5], dtype)
-    operands = (x, np.array([1], np.int64), np.array([2], dtype)) if operation == "scatter_div" else (x, np.array([3, 2], dtype))
-    try:
-        return result(name, operation, operands).dtype == dtype
-    except Exception:  # each library says in its own way that it has no such thing
-        return False
+    if operation == "scatter_div":
+        return goes_well(SCATTERS[name], x, np.array([1], np.int64), np.array([2], dtype), 1)
+    return goes_well(partial(REMAINDERS[name], operation), x, np.array([3, 2], dtype), np.empty_like(x), 1)
 
 
 def judged(name: str, case: Case) -> tuple[str, str]:
@@ -137,6 +134,25 @@ def how_ended(code: int) -> str:
     return signal.Signals(-code).name
 
 
+def judge_all(options: argparse.Namespace) -> None:
+    found: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    judgements: list[Verdict] = []
+    for name in (*LIBRARIES, *ENGINES):
+        package = ENGINES[name] if name in ENGINES else LIBRARIES[name].package
+        python, problem = interpreter(package, dict(options.python))
+        print(f"{name}: {problem or 'runs'}", file=sys.stderr)
+        if problem:
+            skipped[name] = problem
+        else:
+            judgements += verdicts(name, python, RULES if name in ENGINES else all_cases(), found)
+    text = document(judgements, found, skipped, date.today())
+    if options.write:
+        write(options.write, {"correctness": text})
+    else:
+        print(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", type=of_python, default=[], metavar="PACKAGE=INTERPRETER")
@@ -146,27 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.worker:
         work(options.worker[0], int(options.worker[1]))
         return 0
-    found: dict[str, str] = {}
-    skipped: dict[str, str] = {}
-    judgements: list[Verdict] = []
-    try:
-        for name in (*LIBRARIES, *ENGINES):
-            package = ENGINES[name] if name in ENGINES else LIBRARIES[name].package
-            python, problem = interpreter(package, dict(options.python))
-            print(f"{name}: {problem or 'runs'}", file=sys.stderr)
-            if problem:
-                skipped[name] = problem
-            else:
-                judgements += verdicts(name, python, RULES if name in ENGINES else all_cases(), found)
-        text = document(judgements, found, skipped, date.today())
-        if options.write:
-            write(options.write, {"correctness": text})
-        else:
-            print(text)
-    except (Unfit, OSError) as problem:
-        print(f"correctness.py: {problem}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code("correctness.py", lambda: judge_all(options))
 
 
 if __name__ == "__main__":

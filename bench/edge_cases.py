@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-from values import Array, right_remainder, right_scatter
+from values import DTYPES, Array, right_remainder, right_scatter
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in SIGNED + UNSIGNED + FLOATS}
 LENGTH = 67  # operands are repeated to so many, so that loops in lanes and their remainders both run
 
 Pairs = Callable[[Any], list[tuple[Any, Any]]]  # of dividends and divisors, from the limits of the dtype

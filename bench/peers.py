@@ -9,19 +9,19 @@ results of that dtype) is not among the cells. A result that differs from NumPy'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from conftest import available_memory, chosen
-from remainders import LIMITS, REMAINDERS, Prepared
-from test_bench_mod import DTYPES, Array, Case, operands
-from values import compared, right_remainder
+from remainders import LIMITS, REMAINDERS, Prepared, goes_well
+from report import PATTERNS
+from test_bench_mod import OPERATIONS, Case, operands
+from values import DTYPES, Array, compared, right_remainder
 
 LARGE = 10_000_000  # elements: from here on each library is called a few times, and nothing is kept for a second turn
-PATTERNS = ("arrays", "by_scalar", "by_row", "by_column", "strided")
 SOME = ("int8", "int32", "int64", "float16", "float32", "float64")
 
 
@@ -36,10 +36,10 @@ def cases(operations: tuple[str, ...], dtypes: tuple[str, ...], patterns: tuple[
     return [Case(*chosen, values) for chosen in product(operations, dtypes, patterns, sizes)]
 
 
-BOTH, ALL = ("remainder", "fmod"), tuple(DTYPES)
+BOTH, ALL = tuple(OPERATIONS), tuple(DTYPES)
 PARTS = {
     "table": Part(
-        cases(BOTH, ALL, PATTERNS, [1_000_000], "small") + cases(BOTH, ALL, ("arrays", "by_scalar"), [1_000_000], "whole"), 3, 0.05
+        cases(BOTH, ALL, tuple(PATTERNS), [1_000_000], "small") + cases(BOTH, ALL, ("arrays", "by_scalar"), [1_000_000], "whole"), 3, 0.05
     ),
     "sizes": Part(cases(("remainder",), SOME[1:], ("arrays", "by_scalar"), [10**k for k in range(9)], "small"), 2, 0.05, True),
     "threads": Part(cases(BOTH, SOME, ("arrays",), [4_000_000], "small"), 3, 0.1),
@@ -54,11 +54,7 @@ QUICK = {
 @cache
 def has(name: str, operation: str, dtype: str, count: int) -> bool:
     x, y = (np.array(numbers, DTYPES[dtype]) for numbers in ([5, 5], [3, 2]))
-    try:
-        ready = REMAINDERS[name](operation, x, y, np.empty_like(x), count)
-        return ready.to_numpy(ready.call()).dtype == x.dtype
-    except Exception:  # each library says in its own way that it has no such thing
-        return False
+    return goes_well(partial(REMAINDERS[name], operation), x, y, np.empty_like(x), count)
 
 
 @lru_cache(maxsize=1)
@@ -73,8 +69,7 @@ def prepared(case: Case, member: str, count: int) -> tuple[Prepared, dict[str, A
     if member in LIMITS:
         return LIMITS[member](case.operation, x, y, np.zeros_like(out), count), {"wrong": 0}
     ready = REMAINDERS[member](case.operation, x, y, np.zeros_like(out), count)
-    result = ready.to_numpy(ready.call())
-    return ready, compared(case.operation, (x, y), result, right(case))
+    return ready, compared(case.operation, (x, y), ready.result(), right(case))
 
 
 def fits(case: Case) -> bool:
@@ -110,4 +105,4 @@ def test_peers(measure: Callable[..., None], benchmark: Any, request: Any, case:
         assert member != "fastops" or not about["wrong"], about
         benchmark.extra_info.update(about)
         info = {"run": option("run_name"), "part": option("part"), "threads": option("threads"), **case._asdict()}
-        measure({**info, "member": member, "turn": turn}, ready.call, lambda: (), part.seconds)
+        measure({**info, "member": member, "turn": turn}, ready.call, ready.operands, part.seconds)

@@ -9,12 +9,14 @@ from typing import Any
 
 import matplotlib as mpl
 from libraries import LIBRARIES, LIMITS
-from report import DTYPES, OPERATIONS, Cell, Times, cell_of, members, seconds, speed_ups, times
+from report import OPERATIONS, Cell, Times, cell_of, members, seconds, speed_ups, times
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from fastops.info import DTYPES
 
 STYLE = {
     "svg.hashsalt": "fastops",  # the same file from the same data

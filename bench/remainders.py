@@ -11,17 +11,28 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from values import Array
 
 import fastops as ours
 
-Array = np.ndarray[Any, Any]
-
 
 class Prepared(NamedTuple):
-    """A call without arguments, and what makes a NumPy array of its result."""
+    """A call, what makes its operands anew (of remainders, which are ready, there are none), and what makes a NumPy array of its result."""
 
-    call: Callable[[], Any]
+    call: Callable[..., Any]
+    operands: Callable[[], tuple[Any, ...]] = tuple
     to_numpy: Callable[[Any], Array] = np.asarray
+
+    def result(self) -> Array:
+        return self.to_numpy(self.call(*self.operands()))
+
+
+def goes_well(prepare: Callable[..., Prepared], *operands: Any) -> bool:
+    """Whether a library does a plain case, and gives it in the dtype of the first operand."""
+    try:
+        return bool(prepare(*operands).result().dtype == operands[0].dtype)
+    except Exception:  # each library says in its own way that it has no such thing
+        return False
 
 
 # --- each library: operation, dividends, divisors, output, how many threads ---------------------------------------------------------------
@@ -64,7 +75,7 @@ def torch(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepare
 
     torch.set_num_threads(count)
     call = partial(getattr(torch, operation), tensor(x), tensor(y), out=tensor(out))
-    return Prepared(call, lambda result: out)
+    return Prepared(call, to_numpy=lambda result: out)
 
 
 def onnxruntime(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
@@ -98,14 +109,19 @@ def onnx_session(fmod: int, opset: int, x: Array, y: Array, out: Array, count: i
     binding.bind_ortvalue_input("x", values["x"])
     binding.bind_ortvalue_input("y", values["y"])
     binding.bind_ortvalue_output("out", values["out"])
-    return Prepared(partial(session.run_with_iobinding, binding), lambda nothing: values["out"].numpy())
+    return Prepared(partial(session.run_with_iobinding, binding), to_numpy=lambda nothing: values["out"].numpy())
 
 
-def jax(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
+def start_jax(count: int) -> Any:
     os.environ["NPROC"] = str(count)  # read when the first array is made; XLA_FLAGS has nothing that limits these threads
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    return jax
+
+
+def jax(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
+    jax = start_jax(count)
     compiled = jax.jit(getattr(jax.numpy, operation))
     a, b = jax.numpy.asarray(x), jax.numpy.asarray(y)
     return Prepared(lambda: compiled(a, b).block_until_ready())
@@ -133,7 +149,7 @@ def start_tensorflow(count: int, deterministic: bool = False) -> Any:
 def tensorflow(operation: str, x: Array, y: Array, out: Array, count: int) -> Prepared:
     tf = start_tensorflow(count)
     operator = {"remainder": tf.raw_ops.FloorMod, "fmod": tf.raw_ops.TruncateMod}[operation]
-    return Prepared(partial(operator, x=tf.constant(x), y=tf.constant(y)), lambda result: result.numpy())
+    return Prepared(partial(operator, x=tf.constant(x), y=tf.constant(y)), to_numpy=lambda result: result.numpy())
 
 
 @cache
@@ -168,8 +184,8 @@ def mindspore(operation: str, x: Array, y: Array, out: Array, count: int) -> Pre
         return result
 
     if x.dtype.name in ("uint16", "uint32", "uint64", "bfloat16"):
-        return Prepared(partial(call, several), to_numpy)
-    return Prepared(call, to_numpy)
+        return Prepared(partial(call, several), to_numpy=to_numpy)
+    return Prepared(call, to_numpy=to_numpy)
 
 
 REMAINDERS: dict[str, Callable[[str, Array, Array, Array, int], Prepared]] = {

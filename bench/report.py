@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 
 from libraries import LIBRARIES
 
-DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
 OPERATIONS = {"remainder": "`mod`", "fmod": "`fmod`"}
 PATTERNS = {
     "arrays": "array by array",
@@ -25,6 +25,15 @@ SIZE = 1_000_000  # of the tables in the README
 
 class Unfit(Exception):
     """The JSON or the file to write to is not as needed; the text says why."""
+
+
+def exit_code(program: str, work: Callable[[], int | None]) -> int:
+    """Of a program that does this work: 1, after a line that says why, if something is unfit for it."""
+    try:
+        return work() or 0
+    except (Unfit, OSError) as problem:
+        print(f"{program}: {problem}", file=sys.stderr)
+        return 1
 
 
 class Cell(NamedTuple):

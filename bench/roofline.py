@@ -12,31 +12,30 @@ bytes / bandwidth. Medians of turns, in one run.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numba
 import numpy as np
-from table import DTYPES, between_markers
+from report import exit_code, table_of
+from table import write
 from tqdm import tqdm
+from values import DTYPES, Array
 
 import fastops
+from fastops import info
 from fastops.engine import costs, threads
 
 LARGE = 1 << 25  # bytes of an operand, beyond all caches
 TURNS = 7
-Array = np.ndarray[Any, Any]
 
 
 class Loop(NamedTuple):
@@ -79,7 +78,7 @@ def operands(dtype: np.dtype[Any], size: int, scalar: bool) -> tuple[Any, Any, A
 
 
 def measured(name: str, dtype_name: str, scalar: bool) -> Loop:
-    dtype = np.dtype(getattr(ml_dtypes, dtype_name, dtype_name))
+    dtype = DTYPES[dtype_name]
     operation = getattr(fastops, name)
     run = partial(operation, *operands(dtype, LARGE // dtype.itemsize, scalar))
     cost = costs.of_loop(operation.loop(dtype), dtype)
@@ -105,47 +104,44 @@ def table(loops: list[Loop], speeds: tuple[float, float], cores: int, speed: flo
         f"{count} threads: predicted",
         "measured",
         f"{cores} cores: predicted",
+        "bound by",
     ]
-    lines = [
-        f"Nanoseconds an element, operands of {LARGE >> 20} MiB; memory: {speeds[0]:.1f} GB/s by one thread, {speeds[1]:.1f} by {count}.",
-        "",
-        f"| | {' | '.join(columns)} | bound by |",
-        f"|---|{'---:|' * len(columns)}---|",
-    ]
+    head = f"Nanoseconds an element, operands of {LARGE >> 20} MiB; memory: {speeds[0]:.1f} GB/s by one thread, {speeds[1]:.1f} by {count}."
+    lines = []
     for loop in loops:
         one, every, many = predicted(loop, 1, speeds[0]), predicted(loop, count, speeds[1]), predicted(loop, cores, speed)
         bound = "memory" if many > loop.arithmetic / cores else "arithmetic"
         figures = (one, loop.one, every, loop.every, many)
-        lines.append(
-            f"| {loop.name} | {loop.arithmetic:.2f} | {loop.bytes} | {' | '.join(f'{figure:.3g}' for figure in figures)} | {bound} |"
-        )
+        lines.append([loop.name, f"{loop.arithmetic:.2f}", str(loop.bytes), *(f"{figure:.3g}" for figure in figures), bound])
     ratios = [
         geometric_mean(getattr(loop, field) / predicted(loop, n, by) for loop in loops)
         for field, n, by in (("one", 1, speeds[0]), ("every", count, speeds[1]))
     ]
-    return [*lines, "", f"Measured by predicted, geometric means: {ratios[0]:.2f} on one thread, {ratios[1]:.2f} on {count}."]
+    means = f"Measured by predicted, geometric means: {ratios[0]:.2f} on one thread, {ratios[1]:.2f} on {count}."
+    return [head, "", *table_of(["", *columns], lines), "", means]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="the file with the markers <!-- roofline:begin --> and end")
-    parser.add_argument("--cores", type=int, default=64, help="of the machine to predict for")
-    parser.add_argument("--bandwidth", type=float, default=300.0, metavar="GB/s", help="of its memory")
-    options = parser.parse_args()
+def tabulate(options: argparse.Namespace) -> None:
     fastops.warmup()
     speeds = bandwidth(1), bandwidth(threads.limit())
     cells = [(name, dtype, scalar) for name in ("mod", "fmod") for scalar in (False, True) for dtype in DTYPES]
     loops = [measured(*cell) for cell in tqdm(cells, "measuring", disable=None)]
-    made = ", ".join(f"{package} {version(package)}" for package in ("numpy", "numba"))
-    machine = (
-        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, {made}; {date.today()}."
-    )
-    text = "\n".join([*table(loops, speeds, options.cores, options.bandwidth), "", f"{machine} Made by `python bench/roofline.py`."])
+    made = f"{info.summary()}; {date.today()}. Made by `python bench/roofline.py`."
+    text = "\n".join([*table(loops, speeds, options.cores, options.bandwidth), "", made])
     if options.write:
-        options.write.write_text(between_markers(options.write.read_text(encoding="utf-8"), "roofline", text), encoding="utf-8")
+        write(options.write, {"roofline": text})
     else:
         print(text)
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="the file with the markers <!-- roofline:begin --> and end")
+    parser.add_argument("--cores", type=int, default=64, help="of the machine to predict for")
+    parser.add_argument("--bandwidth", type=float, default=300.0, metavar="GB/s", help="of its memory")
+    options = parser.parse_args(arguments)
+    return exit_code("roofline.py", lambda: tabulate(options))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from remainders import start_mindspore, start_tensorflow
+from remainders import Prepared, start_jax, start_mindspore, start_tensorflow
+from values import Array
 
 import fastops as ours
 
-Array = np.ndarray[Any, Any]
 
-
-class Prepared(NamedTuple):
-    """A call, what makes its operands anew, and what makes a NumPy array of its result."""
-
-    call: Callable[..., Any]
-    operands: Callable[[], tuple[Any, ...]]
-    to_numpy: Callable[[Any], Array] = np.asarray
+def operands_of(dtype: np.dtype[Any], table: tuple[int, ...], count: int, among: int) -> tuple[Array, Array, Array]:
+    """So many updates of random rows among the first ones. Integers are not negative, so that NumPy's floor is right; floats stay near 1
+    however often they are divided."""
+    random, shape = np.random.default_rng(7), (count, *table[1:])
+    rows = random.integers(0, among, count)
+    if dtype.kind in "iu":
+        high = min(1 << 20, np.iinfo(dtype).max)
+        return random.integers(0, high, table).astype(dtype), rows, random.integers(1, 3, shape).astype(dtype)
+    return random.uniform(1, 2, table).astype(dtype), rows, random.normal(1, 1e-3, shape).astype(dtype)
 
 
 # --- each library: input_x, rows, updates, how many threads -------------------------------------------------------------------------------
@@ -44,11 +45,13 @@ def row_by_row(x: Array, rows: Array, updates: Array) -> Array:
     return x
 
 
-def jax(x: Array, rows: Array, updates: Array, count: int) -> Prepared:
-    os.environ["NPROC"] = str(count)
-    import jax
+def by_numpy(x: Array, rows: Array, updates: Array) -> Array:
+    """In the faster way."""
+    return (row_by_row if x.ndim > 1 else by_at)(x, rows, updates)
 
-    jax.config.update("jax_enable_x64", True)
+
+def jax(x: Array, rows: Array, updates: Array, count: int) -> Prepared:
+    jax = start_jax(count)
     compiled = jax.jit(lambda table, rows, updates: table.at[rows].divide(updates), donate_argnums=0)
     indices, divisors = jax.numpy.asarray(rows), jax.numpy.asarray(updates)
 

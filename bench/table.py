@@ -21,13 +21,13 @@ from typing import Any
 
 from libraries import LIBRARIES, PEERS
 from report import (
-    DTYPES,
     SIZE,
     Cell,
     Ratios,
     Times,
     Unfit,
     duration,
+    exit_code,
     load,
     machine,
     mean,
@@ -42,6 +42,8 @@ from report import (
     worst,
     wrong,
 )
+
+from fastops.info import DTYPES
 
 COLUMNS = tuple(product(("remainder", "fmod"), ("arrays", "by_scalar")))
 FASTOPS = ("fastops_one_thread", "fastops_all_threads")  # the members of the suite against NumPy
@@ -181,6 +183,16 @@ def write(path: Path, texts: Mapping[str, str]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def tabulate(options: argparse.Namespace) -> None:
+    report = load(options.report)
+    if options.cells:
+        print("\n".join(every_cell(report)))
+    elif options.write is None:
+        print("\n\n".join(tables(report).values()))
+    else:
+        write(options.write, tables(report))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("report", type=Path, help="the JSON")
@@ -188,18 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     how.add_argument("--write", type=Path, metavar="FILE", help="the file that has the markers <!-- table:begin --> and so on")
     how.add_argument("--cells", action="store_true", help="print the times in every cell")
     options = parser.parse_args(arguments)
-    try:
-        report = load(options.report)
-        if options.cells:
-            print("\n".join(every_cell(report)))
-        elif options.write is None:
-            print("\n\n".join(tables(report).values()))
-        else:
-            write(options.write, tables(report))
-    except (Unfit, OSError) as problem:
-        print(f"table.py: {problem}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code("table.py", lambda: tabulate(options))
 
 
 if __name__ == "__main__":

@@ -14,19 +14,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import MEMBERS
+from remainders import LIMITS
+from values import DTYPES, Array
 
 import fastops
 from fastops.loops import LARGE
 
 OPERATIONS = {"remainder": (np.remainder, fastops.remainder), "fmod": (np.fmod, fastops.fmod)}
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-DTYPES = {name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in INTEGERS + FLOATS}
 SIZES = {1: (1, 1), 100: (10, 10), 1_000: (20, 50), 10_000: (100, 100), 1_000_000: (1_000, 1_000), 4_000_000: (2_000, 2_000)}
 TURNS = {"small": 5, "whole": 2}  # in the table's cells
 TABLE_SECONDS, SECONDS = 0.05, 0.01  # of a member in a turn
 
-Array = np.ndarray[Any, Any]
 Draw = Callable[..., Array]
 
 
@@ -83,7 +81,7 @@ class Case(NamedTuple):
 # --- operands -----------------------------------------------------------------------------------------------------------------------------
 def small(dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Generator, divisors: bool) -> Array:
     """Up to about 100, of both signs; divisors from 1 on."""
-    if dtype.name in INTEGERS:
+    if dtype.kind in "iu":
         magnitudes = random.integers(int(divisors), 101, shape)
     else:
         magnitudes = random.uniform(1, 100, shape) if divisors else np.abs(random.normal(0, 100, shape))
@@ -93,7 +91,7 @@ def small(dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Genera
 
 def whole(dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Generator, divisors: bool) -> Array:
     """Integers of the whole range; finite floats of all normal exponents alike, whose quotients are mostly huge or zero."""
-    if dtype.name in INTEGERS:
+    if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         result = np.asarray(random.integers(limits.min, limits.max, shape, dtype, endpoint=True))
         return np.where(result == 0, dtype.type(3), result) if divisors else result
@@ -125,13 +123,11 @@ def operands(case: Case) -> tuple[Array, Array, Array]:
     return x, y, np.empty_like(np.equal(x, y), dtype)
 
 
-def limit(case: Case) -> tuple[Any, tuple[Array, Array, Array]]:
+def limit(case: Case) -> tuple[Any, tuple[Array, ...]]:
     """What a loop can come near: NumPy's floored quotient by the same scalar, or one division an element, as the formulas need it."""
     x, y, out = operands(case)
-    if case.dtype in INTEGERS and case.pattern == "by_scalar":
-        return np.floor_divide, (x, y, out)
-    wide = np.float32 if case.dtype in INTEGERS and x.itemsize < 4 else np.float64
-    return np.divide, (x.astype(wide), y.astype(wide), out.astype(wide))
+    name = "floor_divide" if x.dtype.kind in "iu" and case.pattern == "by_scalar" else "divide"
+    return LIMITS[name](case.operation, x, y, out, 1).call, ()
 
 
 # --- the suite ----------------------------------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from conftest import MEMBERS
-from test_bench_mod import DTYPES, LARGE, SECONDS, small
+from test_bench_mod import LARGE, SECONDS, small
+from values import DTYPES
 
 import fastops
 
 SIZES = (1, 100, 10_000, 400_000, 4_000_000)
-
 
 CASES = [(dtype, size, member) for dtype in DTYPES for size in SIZES for member in MEMBERS[: 2 + (size >= LARGE)]]  # no threads below
 

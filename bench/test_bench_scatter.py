@@ -6,24 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 import pytest
 from conftest import MEMBERS
+from scatters import by_numpy, operands_of
+from values import DTYPES, Array
 
 import fastops
 from fastops.scatter import scatter_div
 
-DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in
-          ("int8", "int32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")}  # fmt: skip
+SOME = ("int8", "int32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
 TABLES = {"vector": (100_000,), "narrow": (50_000, 8), "embedding": (20_000, 128), "wide": (500, 8_192)}
 SIZES = (1_000, 100_000, 4_000_000)  # elements of the updates, about
 REPEATS = {"seldom": None, "often": 10}  # rows among which the updates choose
 SECONDS = 0.03
-
-Array = np.ndarray[Any, Any]
 
 
 class Case(NamedTuple):
@@ -38,26 +37,12 @@ class Case(NamedTuple):
 
 @lru_cache(maxsize=1)
 def operands(case: Case) -> tuple[Array, Array, Array]:
-    """Integers are not negative, so that NumPy's floor is right; floats stay near 1 however often they are divided."""
-    random, dtype, shape = np.random.default_rng(7), DTYPES[case.dtype], TABLES[case.table]
-    count = max(1, case.size // int(np.prod(shape[1:])))
-    rows = random.integers(0, REPEATS[case.repeats] or shape[0], count)
-    if dtype.kind in "iu":
-        return random.integers(0, 128, shape).astype(dtype), rows, random.integers(1, 4, (count, *shape[1:])).astype(dtype)
-    return (random.uniform(1, 2, shape).astype(dtype), rows, random.normal(1, 1e-3, (count, *shape[1:])).astype(dtype))
-
-
-def by_numpy(table: Array, rows: Array, divisors: Array) -> None:
-    divide = np.floor_divide if table.dtype.kind in "iu" else np.divide
-    if table.ndim == 1:
-        divide.at(table, rows, divisors)
-    else:
-        for row, divisor in zip(rows, divisors, strict=True):
-            divide(table[row], divisor, table[row])
+    table = TABLES[case.table]
+    return operands_of(DTYPES[case.dtype], table, max(1, case.size // prod(table[1:])), REPEATS[case.repeats] or table[0])
 
 
 def members() -> Iterator[Any]:
-    for case in (Case("scatter_div", *choice) for choice in product(DTYPES, TABLES, SIZES, REPEATS)):
+    for case in (Case("scatter_div", *choice) for choice in product(SOME, TABLES, SIZES, REPEATS)):
         for member in MEMBERS:
             yield pytest.param(case, member, id="-".join(map(str, (*case, member))))
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from fastops import info
+
 Array = np.ndarray[Any, Any]
+DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in info.DTYPES}
 BLOCK = 1 << 22  # elements that are compared at a time, for arrays that fill the memory
 
 

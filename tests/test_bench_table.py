@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from fastops import info
+
 sys.path.append(str(Path(__file__).parents[1] / "bench"))  # at the end: there is a conftest, too
-table, report_of, comparison = import_module("table"), import_module("report"), import_module("comparison")
+table, comparison = import_module("table"), import_module("comparison")
 
 MARKERS = {"begin": "<!-- table:begin -->", "end": "<!-- table:end -->"}
 
@@ -27,7 +29,7 @@ def report() -> dict[str, Any]:
     """NumPy takes 1 second; fastops 1/2 to 1/13 by dtype, 1/100 on all threads; int8 by a scalar is slower than NumPy's."""
     benchmarks = []
     for operation, pattern in table.COLUMNS:
-        for k, dtype in enumerate(report_of.DTYPES):
+        for k, dtype in enumerate(info.DTYPES):
             taken = 4.0 if (operation, pattern, dtype) == ("fmod", "by_scalar", "int8") else 1 / (k + 2)
             # two turns, one of them disturbed
             benchmarks += [measured(operation, pattern, dtype, "numpy", 1.0, 1.0, turn=turn) for turn in range(2)]
@@ -74,7 +76,7 @@ def peers_report() -> dict[str, Any]:
     seconds, 4, and 1 there, with another value. There is another part of the comparison, too."""
     benchmarks = []
     for operation, pattern in table.COLUMNS:
-        for dtype in report_of.DTYPES:
+        for dtype in info.DTYPES:
             for values in ("small", "whole") if (operation, pattern, dtype) == ("fmod", "arrays", "float64") else ("small",):
                 small = values == "small"
                 cell = {"values": values, "part": "table", "threads": 1}
@@ -99,11 +101,11 @@ def test_cells_are_ratios_of_medians(report: dict[str, Any]):
     lines = text_of(report).splitlines()
     cells = {line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")[2:-1]] for line in lines if line.startswith("|")}
     assert cells[""] == ["`mod`, array by array", "`mod`, by a scalar", "`fmod`, array by array", "`fmod`, by a scalar"]
-    for k, dtype in enumerate(report_of.DTYPES):
+    for k, dtype in enumerate(info.DTYPES):
         assert cells[dtype] == [f"{k + 2}.0"] * 3 + ["0.2" if dtype == "int8" else f"{k + 2}.0"]
     # 13! ** (1 / 12), and with 1/4 in place of 2
     assert cells["geometric mean"] == ["6.5", "6.5", "6.5", "5.5"]
-    assert len(cells) == 1 + 1 + len(report_of.DTYPES) + 1
+    assert len(cells) == 1 + 1 + len(info.DTYPES) + 1
 
 
 def test_text_below_the_table(report: dict[str, Any]):
