@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
+import os
+import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -33,6 +38,25 @@ each_integer = pytest.mark.parametrize("dtype", list(INTEGERS.values()), ids=lis
 each_float = pytest.mark.parametrize("dtype", list(FLOATS.values()), ids=list(FLOATS))
 
 
+def for_each_operation_and_dtype(test: Callable[..., None]) -> Callable[..., None]:
+    """One test for all of them, for a test of its own costs more than most of them do; the failure tells which it was."""
+    signature = inspect.signature(test)
+
+    @functools.wraps(test)
+    def all_of_them(**arguments: Any) -> None:
+        for name in OPERATIONS:
+            for dtype in DTYPES.values():
+                try:
+                    test(name=name, dtype=dtype, **arguments)
+                except BaseException as error:
+                    error.add_note(f"by {name} of {dtype}")
+                    raise
+
+    others = [parameter for parameter in signature.parameters.values() if parameter.name not in ("name", "dtype")]
+    all_of_them.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+    return all_of_them
+
+
 def word(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The unsigned integers of the same width."""
     return np.dtype(f"u{dtype.itemsize}")
@@ -42,6 +66,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype == BFLOAT16
 
 
+@functools.cache
 def significand(dtype: np.dtype[Any]) -> int:
     """Bits of the significand, the hidden one too."""
     return int(ml_dtypes.finfo(dtype).nmant) + 1
@@ -96,6 +121,11 @@ def usual_values(dtype: np.dtype[Any], size: int, seed: int = 0) -> np.ndarray[A
 
 def mixed_values(dtype: np.dtype[Any], size: int, seed: int = 0) -> np.ndarray[Any, Any]:
     """All of these and the edge values, shuffled."""
+    return _mixed_values(dtype, size, seed).copy()
+
+
+@functools.lru_cache(100)
+def _mixed_values(dtype: np.dtype[Any], size: int, seed: int) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(seed)
     edges = EDGE_VALUES[str(dtype)]
     pools = [make(dtype, size, seed + 1) for make in (random_bits, small_values, usual_values)] + [edges[rng.integers(0, edges.size, size)]]
@@ -176,12 +206,16 @@ def rounded(exact: Fraction, dtype: np.dtype[Any]) -> Any:
     return dtype.type(sign * float(round(magnitude / unit) * unit))
 
 
-def should_warn(x1: Any, x2: Any) -> bool:
-    """Whether an element is one that is reported: an integer by zero; a number by a zero or an infinity by a number."""
+def offends(x1: Any, x2: Any) -> np.ndarray[Any, Any]:
+    """Which elements are reported: an integer by zero; a number by a zero or an infinity by a number."""
     x1, x2 = np.broadcast_arrays(x1, x2)
     if not is_float(x1.dtype):
-        return bool(np.any(x2 == 0))
-    return bool(np.any((np.isinf(x1) & ~is_nan(x2)) | ((x2 == 0) & ~is_nan(x1))))
+        return x2 == 0
+    return (np.isinf(x1) & ~is_nan(x2)) | ((x2 == 0) & ~is_nan(x1))
+
+
+def should_warn(x1: Any, x2: Any) -> bool:
+    return bool(np.any(offends(x1, x2)))
 
 
 def message(name: str, dtype: np.dtype[Any]) -> str:
@@ -214,7 +248,7 @@ def assert_same_bits(got: Any, want: Any, x1: Any = None, x2: Any = None) -> Non
     assert got.dtype == want.dtype
     assert got.shape == want.shape
     same = bits(got) == bits(want)
-    if is_float(got.dtype):
+    if is_float(got.dtype) and not np.all(same):
         same |= is_nan(got) & is_nan(want)
     if not np.all(same):
         wrong = np.argwhere(~np.atleast_1d(same))
@@ -307,12 +341,40 @@ def in_tiles() -> Iterator[list[Any]]:
         yield driven
 
 
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+_turns = list(DTYPES.values())
+if int(_worker.removeprefix("gw") or 0) % 2:
+    _turns = _turns[6:] + _turns[:6]
+
+
+def make_by_turns(name: str, make: Callable[[Any], Any], things: Sequence[Any] = _turns) -> None:
+    """What one of the processes of pytest-xdist compiles, the others wait for, and load; half of them begin in the middle."""
+    for thing in things:
+        place = f"{name} {thing}.lock"
+        with contextlib.closing(sqlite3.connect(_locks[0] / place if _locks else ":memory:", timeout=600, isolation_level=None)) as lock:
+            lock.execute("BEGIN EXCLUSIVE")
+            assert make(thing), f"no {name} for {thing}"
+
+
+_locks: list[Path] = []  # the folder of them
+
+
 @pytest.fixture(scope="session", autouse=True)
-def compiled() -> None:
-    """All loops, so that small arrays go through them too."""
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All loops, so that small arrays go through them too; and the driver."""
+    own = tmp_path_factory.getbasetemp()
+    _locks.append(own.parent if _worker else own)
     for operation in (ufuncs.remainder, ufuncs.fmod):
-        for dtype in DTYPES.values():
-            assert operation.loop(dtype), f"no loop of {operation.__name__} for {dtype}"
+        make_by_turns(operation.__name__, operation.loop)
+    make_by_turns("driver", lambda _: driving.warm_up() is None, [""])
+
+
+@pytest.fixture(scope="session")
+def kernels(compiled: None) -> None:
+    """Those of `scatter_div` too. For tests whose processes would compile them."""
+    from scatter_oracle import load_kernels  # which imports this module
+
+    load_kernels()
 
 
 # --- layouts ------------------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import DTYPES, assert_same_bits, is_float, mixed_values
+from conftest import DTYPES, assert_same_bits, is_float, make_by_turns, mixed_values
 
 from fastops import scatter, scatter_compiled
 from fastops.engine import driving, threads
@@ -104,8 +104,7 @@ each_way = pytest.mark.parametrize("way", WAYS)
 def load_kernels() -> None:
     """All of them and the driver, so that small calls run them too; from now on it is known what starting threads costs."""
     driving.warm_up()
-    for dtype in DTYPES.values():
-        assert scatter.make_kernel(dtype), f"no kernel for {dtype}"
+    make_by_turns("kernel", scatter.make_kernel)
     while not threads.start_is_known():
         threads.learn_start(threads.USUAL)
     scatter_div._limit()

@@ -19,10 +19,11 @@ from conftest import (
     assert_same_bits,
     each_dtype,
     each_operation,
+    for_each_operation_and_dtype,
     in_python,
     mixed_values,
+    offends,
     outcome,
-    should_warn,
     small_values,
 )
 
@@ -278,7 +279,7 @@ def test_edge_values(name, dtype):
     edges = EDGE_VALUES[str(dtype)]
     for value in edges:
         for numbers_of in (lambda x, y: (x, y), lambda x, y: (y, x)):
-            plain = edges[[not should_warn(*numbers_of(x, value)) for x in edges]]
+            plain = edges[~offends(*numbers_of(edges, value))]
             for x in (value, np.full(plain.shape, value)):
                 operands = numbers_of(plain, x)
                 with at_once(operation):
@@ -294,9 +295,8 @@ PYTHON_NUMBERS = [
 ]  # fmt: skip
 
 
-@each_operation
-@each_dtype
 @pytest.mark.parametrize("number", PYTHON_NUMBERS)
+@for_each_operation_and_dtype
 def test_python_numbers(name, dtype, number):
     """They are converted as NumPy does, with the same errors and warnings, which come once."""
     x = numbers(6, dtype="int8").astype(dtype)

@@ -45,7 +45,7 @@ from conftest import (
 import fastops
 from fastops import real_ufuncs
 
-SMALL, LARGE = 6, 20_000
+SMALL, LARGE = 6, 12_000
 each_size = pytest.mark.parametrize("n", ["small", "small, in Python", "large, in Python"], indirect=True)
 
 

@@ -13,6 +13,7 @@ from conftest import (
     each_dtype,
     each_layout,
     each_operation,
+    for_each_operation_and_dtype,
     in_parallel,
     in_tiles,
     mixed_values,
@@ -50,9 +51,8 @@ def snapshot(x):
 
 
 # --- results ------------------------------------------------------------------------------------------------------------------------------
-@each_operation
-@each_dtype
 @each_layout
+@for_each_operation_and_dtype
 def test_result_is_as_numpys(name, dtype, layout):
     """Bits, type, shape and strides, on every path; inputs unmodified."""
     operation = OPERATIONS[name][0]
@@ -65,9 +65,8 @@ def test_result_is_as_numpys(name, dtype, layout):
     assert (snapshot(x1), snapshot(x2)) == before
 
 
-@each_operation
-@each_dtype
 @each_layout
+@for_each_operation_and_dtype
 def test_out_is_written_and_returned(name, dtype, layout):
     """Into outputs of C and Fortran order, reversed and strided, and larger than the broadcast."""
     operation = OPERATIONS[name][0]
@@ -77,24 +76,24 @@ def test_out_is_written_and_returned(name, dtype, layout):
     shape = want.shape
     wide = (*shape[:-1], 2 * shape[-1] + 1) if shape else ()
     for path in PATHS.values():
-        for out in (
+        outputs = (
             np.zeros(shape, want.dtype),
             np.zeros(shape, want.dtype, order="F"),
             np.zeros(shape[::-1], want.dtype).T[(..., *(slice(None, None, -1) for _ in shape))],
             np.zeros(wide, want.dtype)[..., 1::2] if shape else np.zeros((), want.dtype),
             np.zeros((2, *shape), want.dtype),
-        ):
-            with path():
+        )
+        with path():
+            for out in outputs:
                 strides = out.strides
                 assert operation(x1, x2, out) is out
-            assert out.strides == strides
-            assert_same_bits(out, np.broadcast_to(want, out.shape))
+                assert out.strides == strides
+                assert_same_bits(out, np.broadcast_to(want, out.shape))
     assert (snapshot(x1), snapshot(x2)) == before
 
 
-@each_operation
-@each_dtype
 @each_layout
+@for_each_operation_and_dtype
 def test_order(name, dtype, layout):
     x1, x2 = operands(layout, dtype)
     for order in "CFAK":
@@ -104,9 +103,8 @@ def test_order(name, dtype, layout):
                 assert_same(OPERATIONS[name][0](x1, x2, order=order), want)
 
 
-@each_operation
-@each_dtype
 @each_layout
+@for_each_operation_and_dtype
 def test_in_place(name, dtype, layout):
     """`out` is an input, by itself or by an equal view."""
     operation, drawn = OPERATIONS[name][0], operands(layout, dtype)
@@ -183,9 +181,8 @@ def square(m):
     return m[: side * side].reshape(side, side)
 
 
-@each_operation
-@each_dtype
 @pytest.mark.parametrize("overlap", list(OVERLAPS))
+@for_each_operation_and_dtype
 def test_overlapping_out_behaves_as_if_inputs_were_copied(name, dtype, overlap):
     for size in (16, 530, 40_000):
         if overlap.startswith("by ") and size < 512:
@@ -202,9 +199,8 @@ def test_overlapping_out_behaves_as_if_inputs_were_copied(name, dtype, overlap):
 
 
 # --- outputs that loops cannot write as they are ------------------------------------------------------------------------------------------
-@each_operation
-@each_dtype
 @each_path
+@for_each_operation_and_dtype
 def test_unusual_outputs(name, dtype, path):
     """Unaligned, of the other byte order, a field of a packed record, of a wider dtype."""
     operation = OPERATIONS[name][0]
@@ -225,10 +221,9 @@ def test_unusual_outputs(name, dtype, path):
     assert not record["before"].any()
 
 
-@each_operation
-@each_dtype
 @each_path
 @pytest.mark.parametrize("size", [1, 255, 256, 257, 1000, 16_385])
+@for_each_operation_and_dtype
 def test_nothing_is_written_beside_the_output(name, dtype, path, size):
     operation = OPERATIONS[name][0]
     x1, x2 = mixed_values(dtype, size, 1), mixed_values(dtype, size, 2)
@@ -246,9 +241,8 @@ def test_nothing_is_written_beside_the_output(name, dtype, path, size):
         assert_same_bits(bits(memory), bits(before))
 
 
-@each_operation
-@each_dtype
 @each_path
+@for_each_operation_and_dtype
 def test_output_that_overlaps_itself_is_as_numpys(name, dtype, path):
     """Broadcast, so read-only: refused. Made writable by as_strided: each cell holds the result of an element that belongs there."""
     operation, twin = OPERATIONS[name]
@@ -265,9 +259,8 @@ def test_output_that_overlaps_itself_is_as_numpys(name, dtype, path):
             assert int(bits(memory[cell])) in belong or np.isnan(memory[cell])
 
 
-@each_operation
-@each_dtype
 @each_path
+@for_each_operation_and_dtype
 def test_read_only_inputs(name, dtype, path):
     x1, x2 = mixed_values(dtype, 20_000, 1), mixed_values(dtype, 20_000, 2)
     want = oracle(name, x1, x2)

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 slow_is_well = [HealthCheck.too_slow, HealthCheck.data_too_large]
-steady = settings(deadline=None, derandomize=True, database=None, max_examples=400, suppress_health_check=slow_is_well)
+steady = settings(deadline=None, derandomize=True, database=None, max_examples=150, suppress_health_check=slow_is_well)
 names, dtypes = st.sampled_from(list(OPERATIONS)), st.sampled_from(list(DTYPES.values()))
 paths = st.sampled_from([serially, lambda: in_parallel(must=False), lambda: in_parallel(64, must=False)])
 

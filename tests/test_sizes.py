@@ -13,15 +13,11 @@ import pytest
 from conftest import assert_same_bits, each_operation, outcome
 from hostile import ROOM, guarded
 from in_processes import EVERY_CALL, FORK, each_layer, run, unix
-from scatter_oracle import by, each_way, load_kernels, sequential
+from scatter_oracle import by, each_way, sequential
 
 import fastops
 
-
-@pytest.fixture(scope="module", autouse=True)
-def kernels(compiled):
-    load_kernels()
-
+pytestmark = pytest.mark.usefixtures("kernels")
 
 DEEP = 64  # dimensions, NumPy's most
 
