@@ -1,6 +1,6 @@
 """Processes that start cold at once, on one cache: is a result wrong, is a function lost? `python tests/cold_starts.py --times 20`
 
-The test suite does it once, with few functions.
+The test suite does it once, with few processes and functions.
 """
 
 import argparse
@@ -52,9 +52,9 @@ def at_once(calls: str, cache: str, processes: int) -> list[list[str]]:
         return [words if process.returncode == 0 else [] for words, process in zip(said, running, strict=True)]
 
 
-def cold_start(calls: str, cache: str) -> tuple[int, int, int]:
+def cold_start(calls: str, cache: str, processes: int = PROCESSES) -> tuple[int, int, int]:
     """How many processes got a wrong result or none, how many functions are not in the cache afterwards, and how many there are."""
-    said = at_once(calls, cache, PROCESSES)
+    said = at_once(calls, cache, processes)
     wrong = sum(words[:1] != ["True"] for words in said)
     assert any(word.endswith(":False") for words in said for word in words), "nothing was compiled"
     ((right, *functions),) = at_once(calls, cache, 1)

@@ -27,7 +27,10 @@ def available(layer):
 
 
 LAYERS = ["default", "workqueue", *(layer for layer in ("omp", "tbb") if available(layer))]
-each_layer = pytest.mark.parametrize("layer", LAYERS)
+_BY_DEFAULT = next(layer for layer in ("tbb", "omp", "workqueue") if layer in LAYERS)  # in Numba's order
+each_layer = pytest.mark.parametrize(
+    "layer", [pytest.param(layer, marks=pytest.mark.slow) if layer == _BY_DEFAULT else layer for layer in LAYERS]
+)
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork and no alarm")
 
 
@@ -53,8 +56,8 @@ threads.limit = lambda: 2
 threads.WORTHWHILE = 1e-9  # whatever the loops and the layer cost here
 driven, drive = [], driving.drive
 driving.drive = lambda *args: driven.append(1) or drive(*args)
-x, y = np.random.default_rng(0).normal(size=(2, 300_000))
-i, j = np.random.default_rng(0).integers(1, 2**31, (2, 300_000), np.int32)
+x, y = np.random.default_rng(0).normal(size=(2, 100_000))
+i, j = np.random.default_rng(0).integers(1, 2**31, (2, 100_000), np.int32)
 want, want_integers = np.fmod(x, y), np.remainder(i, j)
 def right():
     return np.array_equal(fastops.fmod(x, y), want) and np.array_equal(fastops.mod(i, j), want_integers)

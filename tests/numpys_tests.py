@@ -49,6 +49,7 @@ _XARRAYS = ("dataarray", "dataset", "dask", "ufuncs", "computation", "duck_array
             "namedarray", "coding_times", "accessor_dt", "weighted", "missing", "datatree")  # fmt: skip
 
 SUITES = {
+    "numpy-few": Suite("numpy", ("_core/tests/test_umath.py",), "mod or remainder or division", _NUMPYS_FILTERS),
     "numpy-quick": Suite("numpy", _INVOLVED, "mod or remainder or division or half or indexing", _NUMPYS_FILTERS),
     "numpy": Suite("numpy", _INVOLVED, "", _NUMPYS_FILTERS),
     "numpy-core": Suite("numpy", ("_core/tests", "lib/tests", "matrixlib/tests"), "", _NUMPYS_FILTERS),

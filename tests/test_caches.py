@@ -1,4 +1,7 @@
-"""A cache that cannot be used costs time, never a wrong result or an exception."""
+"""A cache that cannot be used costs time, never a wrong result or an exception.
+
+With a few remainders, which are compiled in seconds; the slow tests do the same with all operations.
+"""
 
 import os
 import pickle
@@ -7,15 +10,47 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from cold_starts import FEW_CALLS, REPORT, cold_start
 from in_processes import ENTRY, EVERY_CALL, SCATTER_ENTRY, SOURCE, run, unix
 
-EVERY, FEW = EVERY_CALL + REPORT, FEW_CALLS + REPORT
-LOOPS = ["fmod_float64", "remainder_int32", "scatter_div_float64"]
-FUNCTIONS = sorted([*LOOPS, ENTRY, SCATTER_ENTRY, "scatter_div", "scatter_div_together", "drive_serially", "drive_in_parallel"])
-MADE, FOUND = (["True", *(f"{name}:{found}" for name in FUNCTIONS)] for found in (False, True))
+
+class Calls(NamedTuple):
+    """Code, the loops that it compiles, and what else."""
+
+    code: str
+    loops: list[str]
+    others: list[str]
+
+    def reports(self, found: dict[bool, list[str]]) -> list[str]:
+        return ["True", *sorted(f"{name}:{value}" for value, names in found.items() for name in names)]
+
+    @property
+    def made(self) -> list[str]:
+        return self.reports({False: [*self.loops, *self.others]})
+
+    @property
+    def found(self) -> list[str]:
+        return self.reports({True: [*self.loops, *self.others]})
+
+
+MORE_CALLS = """
+def right(few=right):
+    return few() and all(np.array_equal(fastops.mod(i.astype(kind), 7), i.astype(kind) % 7) for kind in ("b", "B", "h", "H"))
+"""
+FEW = FEW_CALLS + REPORT
+REMAINDERS = Calls(
+    FEW_CALLS + MORE_CALLS + REPORT,
+    ["fmod_float64", "remainder_int32", *(f"remainder_{kind}" for kind in ("int8", "uint8", "int16", "uint16"))],
+    [ENTRY],
+)
+EVERY = Calls(
+    EVERY_CALL + REPORT,
+    ["fmod_float64", "remainder_int32", "scatter_div_float64"],
+    [ENTRY, SCATTER_ENTRY, "scatter_div", "scatter_div_together", "drive_serially", "drive_in_parallel"],
+)
 
 # Permissions mean nothing to root, as long as it has its capabilities.
 UNPRIVILEGED = """
@@ -52,11 +87,16 @@ def unwritable(folder: Path) -> Iterator[None]:
             path.chmod(0o755)
 
 
+@pytest.fixture(scope="module", params=[REMAINDERS, pytest.param(EVERY, marks=pytest.mark.slow)], ids=["remainders", "every operation"])
+def calls(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory):
+def warm(calls, tmp_path_factory):
     """A cache folder of its own, filled by a first process; nobody changes it."""
     folder = tmp_path_factory.mktemp("a cache of Ünïcode")
-    assert report(EVERY, "-W", "error", NUMBA_CACHE_DIR=folder) == MADE
+    assert report(calls.code, "-W", "error", NUMBA_CACHE_DIR=folder) == calls.made
     return folder
 
 
@@ -67,8 +107,8 @@ def cache(warm, tmp_path):
 
 
 # --- whose code is it? --------------------------------------------------------------------------------------------------------------------
-def test_second_process_compiles_nothing(warm):
-    assert report(EVERY, NUMBA_CACHE_DIR=warm) == FOUND
+def test_second_process_compiles_nothing(warm, calls):
+    assert report(calls.code, NUMBA_CACHE_DIR=warm) == calls.found
 
 
 ANOTHER_NUMPY = "import numba, numpy; numpy.__version__ = '2.0.0'\n"  # Numba itself knows it by its number, and compiles accordingly
@@ -128,14 +168,14 @@ OF_CODE = {**DAMAGES, "missing": Path.unlink}
 
 
 @pytest.mark.parametrize(("ending", "damages"), [("nbi", OF_INDEX), ("nbc", OF_CODE)], ids=["index", "code"])
-def test_damaged_files(ending, damages, cache):
+def test_damaged_files(ending, damages, cache, calls):
     """Each in another way. What is of no use does not stay, so that the next process, or the one after it, has a cache again."""
     times = {}
     for file, damage in zip(files_of(cache, ending), damages.values(), strict=True):
         damage(file)
         if file.is_file():
             times[file] = file.stat().st_mtime_ns
-    right, *functions = report(UNPRIVILEGED + EVERY, "-W", "error", NUMBA_CACHE_DIR=cache)
+    right, *functions = report(UNPRIVILEGED + calls.code, "-W", "error", NUMBA_CACHE_DIR=cache)
     assert right == "True"
     found = [function for function in functions if function.endswith(":True")]
     if os.name == "nt":  # where every file can be read
@@ -146,24 +186,24 @@ def test_damaged_files(ending, damages, cache):
 
 
 @unix
-def test_a_full_disk(cache):
+def test_a_full_disk(cache, calls):
     """As a limit to the size of files: an index is written, what it points at is not."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))\n"
     names = [file.name for file in files_of(cache, "nb?")]
-    loops = [file for file in files_of(cache, "nb?") if any(f".{name}_" in file.name for name in LOOPS)]
-    assert len(loops) == 2 * len(LOOPS)
+    loops = [file for file in files_of(cache, "nb?") if any(f".{name}_" in file.name for name in calls.loops)]
+    assert len(loops) == 2 * len(calls.loops)
     for file in loops:
         file.unlink()
-    expected = ["True", *(f"{name}:{name not in LOOPS}" for name in FUNCTIONS)]
-    assert report(limit + EVERY, "-W", "error", NUMBA_CACHE_DIR=cache) == expected
+    expected = calls.reports({False: calls.loops, True: calls.others})
+    assert report(limit + calls.code, "-W", "error", NUMBA_CACHE_DIR=cache) == expected
     assert not set(loops) & set(cache.rglob("*"))
-    assert report(EVERY, "-W", "error", NUMBA_CACHE_DIR=cache) == expected
+    assert report(calls.code, "-W", "error", NUMBA_CACHE_DIR=cache) == expected
     assert [file.name for file in files_of(cache, "nb?")] == names  # nothing is left behind
 
 
 # --- no place -----------------------------------------------------------------------------------------------------------------------------
 @unix
-def test_nothing_can_be_written(cache, tmp_path):
+def test_nothing_can_be_written(cache, tmp_path, calls):
     """The installation, the folder that was asked for, with a cache in it, and what should be a home. There is nowhere to write to."""
     copy_package(tmp_path)
     tried = f"""
@@ -176,9 +216,9 @@ for folder in ({str(cache)!r}, {str(tmp_path / "fastops" / "kernels")!r}, {str(t
     environment = {"NUMBA_CACHE_DIR": cache, "HOME": tmp_path / "home", "XDG_CACHE_HOME": None}
     before = sorted(tmp_path.rglob("*"))
     with unwritable(tmp_path):
-        words = run(UNPRIVILEGED + tried + EVERY, "-W", "error", path=tmp_path, timeout=300, **environment)
+        words = run(UNPRIVILEGED + tried + calls.code, "-W", "error", path=tmp_path, timeout=300, **environment)
     assert words[:4] == ["permission_denied"] * 3 + ["True"]
-    assert sorted(words[4:]) == MADE[1:]
+    assert sorted(words[4:]) == calls.made[1:]
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -197,6 +237,7 @@ def test_an_archive_without_a_place_for_a_cache(tmp_path):
 
 
 # --- all at once --------------------------------------------------------------------------------------------------------------------------
-def test_eight_processes_fill_one_cache_at_once(tmp_path):
-    """`python tests/cold_starts.py` does it more often, and with all operations."""
-    assert cold_start(FEW_CALLS, str(tmp_path)) == (0, 0, 3)  # wrong, lost, functions
+@pytest.mark.parametrize("processes", [3, pytest.param(8, marks=pytest.mark.slow)])
+def test_processes_fill_one_cache_at_once(processes, tmp_path):
+    """`python tests/cold_starts.py` does it with eight, more often, and with all operations."""
+    assert cold_start(FEW_CALLS, str(tmp_path), processes) == (0, 0, 3)  # wrong, lost, functions

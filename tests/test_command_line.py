@@ -22,6 +22,7 @@ import fastops
 from fastops import __main__, comparison, info, jobs, ufuncs
 from fastops.__main__ import main
 
+pytestmark = pytest.mark.usefixtures("kernels")
 QUICK = ("--size", "0.002")
 RUN = "import sys; from fastops.__main__ import main; sys.exit(main(sys.argv[1:]))"
 
@@ -52,10 +53,6 @@ def test_jobs_are_equal_and_say_so():
     for promised in (info.processor_name(), "Python ", f"NumPy {np.__version__}", "Numba ", "fastops ", " thread"):
         assert promised in machine
     assert "\x1b" not in done.stdout
-
-
-def test_progress_goes_to_stderr():
-    done = run(*QUICK)
     assert "compiling" in done.stderr
     assert "running the jobs" in done.stderr
     assert "running the jobs" not in done.stdout
@@ -208,6 +205,7 @@ def functions(output: str) -> tuple[int, int, int]:
 BESIDE = 2 + 5 + 1
 
 
+@pytest.mark.slow
 def test_warmup_compiles_once(tmp_path: Path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
     made = len(ufuncs.parts("u1", "u2")) + BESIDE

@@ -7,6 +7,8 @@ from textwrap import dedent
 import pytest
 from in_processes import ENTRY, EVERY_CALL, FORK, LARGE_CALLS, LAYERS, SCATTER_ENTRY, each_layer, layer_of, run, unix
 
+pytestmark = pytest.mark.usefixtures("kernels")
+
 
 # --- forks and threads --------------------------------------------------------------------------------------------------------------------
 @each_layer

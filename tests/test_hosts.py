@@ -6,6 +6,7 @@ from textwrap import dedent
 import pytest
 from in_processes import EVERY_CALL, LARGE_CALLS, each_layer, layer_of, run, unix
 
+pytestmark = pytest.mark.usefixtures("kernels")
 IS_INSIDE = """
 def is_inside(frame):
     while frame and not frame.f_globals.get("__name__", "").startswith("fastops"):

@@ -14,6 +14,9 @@ import pytest
 from cold_starts import FEW_CALLS, REPORT
 from in_processes import EVERY_CALL, LAYERS, SOURCE, run
 
+pytestmark = pytest.mark.usefixtures("kernels")
+
+
 # --- no Numba -----------------------------------------------------------------------------------------------------------------------------
 REFUSAL = "Numba needs NumPy 2.4 or less. Got NumPy 9.9."
 # What stands in numba.py, variables, and what the warning must name.
@@ -118,8 +121,9 @@ def test_flags_of_python(flags):
 
 
 # --- where it is installed ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("calls", [FEW_CALLS, pytest.param(EVERY_CALL, marks=pytest.mark.slow)], ids=["few", "every operation"])
 @pytest.mark.parametrize("kind", ["regular", "editable"])
-def test_folders_with_spaces_and_letters_of_all_kinds(kind, tmp_path):
+def test_folders_with_spaces_and_letters_of_all_kinds(kind, calls, tmp_path):
     """A virtual environment, the sources, and their cache: beside them, or in a home where no folder can be beside them."""
     folder = tmp_path / "Zoë's Übung"
     venv.create(folder, symlinks=os.name != "nt")
@@ -130,9 +134,9 @@ def test_folders_with_spaces_and_letters_of_all_kinds(kind, tmp_path):
     others = {str(Path(package.__file__).parents[1]) for package in (np, numba, llvmlite)}
     encoding = "utf-8" if sys.version_info >= (3, 13) else "locale"
     (packages / "fastops.pth").write_text("\n".join([str(sources), *others]), encoding)
-    calls, home = EVERY_CALL, sources
+    home = sources
     if kind == "editable":
-        calls, home = FEW_CALLS, folder / "at home"
+        home = folder / "at home"
         for part in ("engine", "kernels"):
             (sources / "fastops" / part / "__pycache__").write_text("")
     code = calls + REPORT + "print(fastops.__file__.startswith(sys.prefix))"

@@ -1,4 +1,4 @@
-"""NumPy's own tests end the same way with NumPy patched: the quick part of `numpys_tests.py`, and that it would see a difference."""
+"""NumPy's own tests end the same way with NumPy patched: the quick parts of `numpys_tests.py`, and that it would see a difference."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 import numpys_tests
 import pytest
 
+pytestmark = pytest.mark.usefixtures("kernels")
 
-def test_numpys_tests_end_as_unpatched(tmp_path: Path):
-    suite = numpys_tests.SUITES["numpy-quick"]
+
+@pytest.mark.parametrize("name", ["numpy-few", pytest.param("numpy-quick", marks=pytest.mark.slow)])
+def test_numpys_tests_end_as_unpatched(name: str, tmp_path: Path):
+    suite = numpys_tests.SUITES[name]
     unpatched, patched = numpys_tests.run(suite, tmp_path)
     assert numpys_tests.differences(unpatched, patched) == []
     passed = [test for test, outcome in unpatched.items() if outcome == ["passed in call"]]

@@ -12,12 +12,14 @@ from in_processes import LARGE_CALLS, run, unix
 from fastops.engine import compiler
 from fastops.kernels.flags import X86
 
+pytestmark = pytest.mark.usefixtures("kernels")
 # --- processors ---------------------------------------------------------------------------------------------------------------------------
 FEW = {  # one for each kind of formula, on the first; `python tests/processors.py` takes them all, on all
     "generic": ("int8", "int64", "float16", "float32"),
     "x86-64-v2": ("int64", "float32"),
     "x86-64-v3": ("int8", "float16"),
 }
+OTHERS = [("generic", ("float32",)), *(pytest.param(processor, FEW[processor], marks=pytest.mark.slow) for processor in processors.OTHERS)]
 
 
 @pytest.fixture(scope="module")
@@ -37,28 +39,31 @@ def test_each_operation_and_dtype_has_a_digest_of_its_own(host):
     assert len({line.split()[-1] for line in digests}) == 32  # for both remainders of unsigned integers are the same
 
 
-@pytest.mark.parametrize("processor", processors.OTHERS)
-def test_another_processor_gives_the_same_bits(processor, host):
+@pytest.mark.parametrize(("processor", "dtypes"), OTHERS)
+def test_another_processor_gives_the_same_bits(processor, dtypes, host):
     """Whatever it lacks, no function is called that the process has not."""
-    *lines, features = processors.on(processor, *FEW[processor])
-    assert lines == of(FEW[processor], host)
+    *lines, features = processors.on(processor, *dtypes)
+    assert lines == of(dtypes, host)
     if X86:
         assert (features == "") == (processor == "generic")
 
 
-def test_conversions_of_64_bits_either_way_give_the_same_bits(tmp_path, host):
+@pytest.mark.parametrize(
+    "operations", [("remainder", "fmod"), pytest.param(processors.NAMES, marks=pytest.mark.slow)], ids=["remainders", "all"]
+)
+def test_conversions_of_64_bits_either_way_give_the_same_bits(operations, tmp_path, host):
     """(Not told from each other by the cache, for one processor has one of them.)"""
     code = f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         import processors
         from fastops.engine import compiler
-        had = compiler.features
+        processors.NAMES, had = {operations}, compiler.features
         compiler.features = lambda: {{**had(), "wide": not had()["wide"]}}
         processors.report(["int64", "uint64"])
     """
     lines = run(dedent(code), timeout=400, NUMBA_CACHE_DIR=str(tmp_path))
-    expected = " ".join(of(("int64", "uint64"), host)).split()
+    expected = " ".join(line for line in of(("int64", "uint64"), host) if line.split()[0] in (*operations, "missing:")).split()
     assert lines[: len(expected)] == expected
     assert ("wide" in lines[len(expected) :]) != ("wide" in host[-1].split())
 
@@ -145,6 +150,7 @@ def test_a_signal_handler_calls_while_numba_is_imported():
 
 
 @unix
+@pytest.mark.slow  # `test_patching.py` has a quick one, of one loop
 def test_fork_while_another_thread_compiles(tmp_path):
     """Numba's locks are then held for ever in the child, which is served by NumPy where nothing is compiled yet."""
     code = """

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from in_processes import unix
 
+pytestmark = pytest.mark.usefixtures("kernels")
 TESTS = Path(__file__).parent
 
 
@@ -19,15 +20,17 @@ def output(*command):
 
 
 @unix
+@pytest.mark.parametrize("examples", [100, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [0, 1, 3])
-def test_the_fuzzer_finds_nothing(seed):
+def test_the_fuzzer_finds_nothing(seed, examples):
     """On one thread, by two, and while another thread changes the operands. (`python tests/fuzz.py` goes on for 20 minutes.)"""
-    assert output("fuzz.py", "--seed", str(seed), "--examples", "400") == "1 processes of 400 calls: 0 failed\n"
+    assert output("fuzz.py", "--seed", str(seed), "--examples", str(examples)) == f"1 processes of {examples} calls: 0 failed\n"
 
 
-def test_nothing_is_left_behind():
+@pytest.mark.parametrize("times", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_nothing_is_left_behind(times):
     """(`python tests/leaks.py` makes 100 000 calls of each form.)"""
-    assert output("leaks.py", "1000").endswith("0 leave something behind\n")
+    assert output("leaks.py", str(times)).endswith("0 leave something behind\n")
 
 
 LEAK = """

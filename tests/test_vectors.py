@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from conftest import DTYPES, FLOATS, each_operation
 
 from fastops.engine import compiler
@@ -57,11 +58,16 @@ def remarks(name, dtypes, folder):
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+KINDS = ("int8", "int32", "int64", "float16", "float32", "float64")  # one for each kind of formula
+OTHERS = [dtype for dtype in DTYPES if dtype not in KINDS]
+
+
+@pytest.mark.parametrize("dtypes", [KINDS, pytest.param(OTHERS, marks=pytest.mark.slow)], ids=["kinds", "others"])
 @each_operation
-def test_the_loops_are_vectorised(name, tmp_path):
+def test_the_loops_are_vectorised(name, dtypes, tmp_path):
     """All of them, and two at least in the widest lanes. (With AVX-512, LLVM takes half of its width on some processors.)"""
     register = 256 if "+avx2" in compiler.target()[2] else 128
-    texts = remarks(name, DTYPES, tmp_path)
+    texts = remarks(name, dtypes, tmp_path)
     widths = {
         dtype: [int(width) for width in re.findall(r"vectorized loop \(vectorization width: (\d+)", text)] for dtype, text in texts.items()
     }
@@ -74,10 +80,13 @@ def test_the_loops_are_vectorised(name, tmp_path):
     assert not narrow, f"LLVM's vectorisation widths, for registers of {register} bits"
 
 
-def test_the_loops_of_scatter_div_are_vectorised(tmp_path):
+@pytest.mark.parametrize(
+    "dtypes", [["int32"], pytest.param(["int8", "int64", "float16", "float32"], marks=pytest.mark.slow)], ids=", ".join
+)
+def test_the_loops_of_scatter_div_are_vectorised(dtypes, tmp_path):
     """Those along rows, and over the divisors of integers; of a few dtypes, one for each kind of formula. Halves are divided in single
     precision, for some processors divide four as eight, and the flags tell of the others too."""
-    for dtype, text in remarks("scatter_div", ["int8", "int64", "float16", "float32"], tmp_path).items():
+    for dtype, text in remarks("scatter_div", dtypes, tmp_path).items():
         emitted = int(re.search(r"emitted: (\d+)", text)[1])
         assert emitted >= 3
         assert text.count("vectorized loop (vectorization width: ") >= emitted + (dtype not in FLOATS), dtype

@@ -10,6 +10,7 @@ from conftest import DTYPES
 import fastops
 from fastops import ufuncs
 
+pytestmark = pytest.mark.usefixtures("kernels")
 ENTRIES = {f"entry_{fastops.mod._room}", f"scatter_entry_{fastops.scatter_div._room}"}  # the native entries of small calls
 
 
