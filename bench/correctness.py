@@ -62,6 +62,8 @@ class PartlyWritten(Exception):
 
 def has(name: str, operation: str, dtype: np.dtype[Any]) -> bool:
     x = np.array([5, 5], dtype)
+    if name not in (SCATTERS if operation == "scatter_div" else REMAINDERS):
+        return False
     if operation == "scatter_div":
         return goes_well(SCATTERS[name], x, np.array([1], np.int64), np.array([2], dtype), 1)
     return goes_well(partial(REMAINDERS[name], operation), x, np.array([3, 2], dtype), np.empty_like(x), 1)
