@@ -58,6 +58,17 @@ def test_jobs_are_equal_and_say_so():
     assert "running the jobs" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [("", 1), ("jobs", 1), ("--size 0.5", 0.5), ("jobs --size 0.5", 0.5), ("--size 0.5 jobs", 0.5), ("--size 0.5 jobs --size 3", 3)],
+)
+def test_the_jobs_have_a_name(arguments: str, size: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    outcomes = {job.name: jobs.Outcome(3.0, 1.0, True) for job in jobs.JOBS}
+    monkeypatch.setattr(jobs, "run", {size: outcomes}.__getitem__)
+    assert main(arguments.split()) == 0
+    assert list(rows_of_jobs(capsys.readouterr().out)) == list(outcomes)
+
+
 FAULT = """
 import fastops
 from fastops import jobs
@@ -201,8 +212,8 @@ def functions(output: str) -> tuple[int, int, int]:
 
 
 # Functions that are no part: the native entries of small calls, what the driver consists of beside the parallel one, and what all kernels
-# of scatter_div share.
-BESIDE = 2 + 5 + 1
+# of scatter_div share, one of them only on several threads.
+BESIDE = 2 + 5 + 2
 
 
 @pytest.mark.slow
@@ -444,6 +455,7 @@ def test_run_a_package_that_cannot_be_imported(tmp_path: Path):
 # --- for programs ----------------------------------------------------------------------------------------------------------------------
 JSON = {  # commands, and what their object must have
     f"--json {' '.join(QUICK)}": {"machine", "jobs", "equal"},
+    f"jobs --json {' '.join(QUICK)}": {"machine", "jobs", "equal"},
     "info --json": {
         "fastops",
         "python",
@@ -569,7 +581,7 @@ def test_console_script_runs_a_module_that_lies_here(tmp_path: Path):
 @pytest.mark.parametrize(
     "arguments",
     ["nonsense", "info more", "int8", "warmup --size 1", "--nonsense", "--size",
-     "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1", "--size 1 info",
+     "--size 0", "--size -1", "--size nan", "--size inf", "--size big", "info --size 1", "--size 1 info", "jobs more", "jobs --size 0",
      "run", "run -m", "run --nonsense", "run -m -m", "--size 1 run x", "--json run x",
      "bench int8,int16", "bench --sizes 0", "bench --sizes many", "bench --plot speed.pdf", "bench --plot /nowhere/at/all.png",
      "explain", "explain mod", "explain nonsense int8[3] 7", "explain mod int8[3] int8[4]", "explain mod int8[3] 7 7",
@@ -587,6 +599,7 @@ def test_wrong_usage(arguments: str):
     [
         ("--help", ["", " --size 0.05", " info", " COMMAND --help"]),
         ("-h", [""]),
+        ("jobs --help", [" jobs", " jobs --size 0.05", " jobs --json"]),
         ("info --help", [" info --json"]),
         ("warmup --help", [" warmup float32 int64"]),
         ("bench --help", [" bench uint8 --sizes 1000,1000000", " bench --plot speed.png"]),

@@ -8,56 +8,12 @@ import json
 import math
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-CODES = """exit codes:
-  0    all is well: the results are equal, everything was compiled
-  1    a result differs, or something cannot be compiled
-  2    wrong usage, or what was asked for is not installed
-  130  interrupted
-  141  whoever reads the output has gone"""
-EXAMPLES = {
-    "": """
-  {prog}                       the jobs; the first run also compiles, which takes some seconds
-  {prog} --size 0.05           the same on a twentieth of the data
-  {prog} info                  what to quote when you report a problem
-  {prog} COMMAND --help        more on a command""",
-    "info": """
-  {prog} info                  for people
-  {prog} info --json           for programs""",
-    "warmup": """
-  {prog} warmup                compile for all twelve dtypes
-  {prog} warmup float32 int64  compile for these""",
-    "run": """
-  {prog} run script.py -x 3    run a script; what follows its name is its own
-  {prog} run -m module -x 3    run a module, as python -m does""",
-    "bench": """
-  {prog} bench                                int32, int64, float32 and float64
-  {prog} bench uint8 --sizes 1000,1000000     that dtype, in arrays of a thousand and of a million elements
-  {prog} bench --plot speed.png               with a chart, by matplotlib""",
-    "explain": """
-  {prog} explain mod 'float32[1000,1000]' float32                 by a scalar
-  {prog} explain mod 'float32[1000,1000].T' 'float32[1000,1000]'  transposed
-  {prog} explain fmod 'int64[200000][::2]' 7 --out x1             every second element, in place
-  {prog} explain scatter_div 'float32[10000,128]' 'int64[100000]' 'float32[100000,128]'
-
-An operand is a dtype and a shape, then slices and .T as NumPy has them; a dtype alone is a scalar of it, a number one of Python.
-The output is written in the same way, or x1 or x2. (The quotation marks keep shells from taking brackets for a pattern.)""",
-}
-SAYS = {
-    "": "Without a command: do a few jobs that people have, by NumPy and by fastops, compare the results bit for bit, and show the times.",
-    "info": "Show versions, processor, threads, and which compiled code is kept where.",
-    "warmup": "Compile all that fastops runs, or load it from the cache, so that no later process has to compile.",
-    "run": "Run an unchanged program with NumPy patched: its %, numpy.remainder and numpy.fmod run fastops' loops, in every library.\n"
-    "The exit code is the program's own, or Python's (2: no such file, 1: no such module); 1, too, if NumPy cannot be patched.",
-    "bench": "Compare fastops with NumPy on this machine, on one thread and on all, in less than a minute, and the results bit for bit.",
-    "explain": "Say which way a call takes, on how many threads, and why. Nothing is computed, and no memory is filled.\n"
-    "What arrays contain is not looked at: the call itself may raise for it, as for an index in them that is too large.",
-}
+from .help_texts import CODES, EXAMPLES, SAYS
 
 
 class Answer(NamedTuple):
@@ -80,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(arguments)
         if options.command == "run":
             parser.error("run goes first")
-        if options.command and options.size is not None:
+        if options.command not in (None, "jobs") and options.size is not None:
             parser.error(f"--size goes with the jobs, not with {options.command}")
         answer: Answer = options.answer(commands.get(options.command, parser), options)
         lines = [json.dumps(answer.data, indent=2)] if options.json else answer.lines
@@ -137,15 +93,17 @@ def _parsers(prog: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
 
     parser = argparse.ArgumentParser(prog, **texts(""))
     parser.set_defaults(answer=_jobs)
-    parser.add_argument("--size", type=_fraction, metavar="F", help="multiple of the jobs' full size, below 1 or above (default: 1)")
     add_json(parser, False)
     group = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     commands = {
         name: group.add_parser(name, help=SAYS[name].splitlines()[0].replace("%", "%%"), **texts(name)) for name in list(EXAMPLES)[1:]
     }
-    for name, answer in (("info", _info), ("warmup", _warm_up), ("bench", _bench), ("explain", _explain)):
+    for name, answer in (("jobs", _jobs), ("info", _info), ("warmup", _warm_up), ("bench", _bench), ("explain", _explain)):
         commands[name].set_defaults(answer=answer)
         add_json(commands[name], argparse.SUPPRESS)
+    for of_jobs, default in ((parser, None), (commands["jobs"], argparse.SUPPRESS)):
+        said = "multiple of the jobs' full size, below 1 or above (default: 1)"
+        of_jobs.add_argument("--size", type=_fraction, metavar="F", default=default, help=said)
     commands["warmup"].add_argument("dtypes", nargs="*", metavar="DTYPE", help="what to compile for (default: all twelve)")
     commands["run"].usage = f"{prog} run [-m] PROGRAM [ARGUMENT ...]"
     commands["run"].add_argument("program", nargs="...", metavar="PROGRAM", help="a script, or -m and a module, and what it is given")
@@ -160,14 +118,13 @@ def _parsers(prog: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
 
 # --- the answers --------------------------------------------------------------------------------------------------------------------------
 def _jobs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
-    from . import info, jobs
+    from . import jobs
 
     size = 1.0 if options.size is None else options.size
     with _within_memory(parser, f"--size {size:g}", size * max(job.elements for job in jobs.JOBS)):
         outcomes = jobs.run(size)
     equal = all(outcome is None or outcome.equal for outcome in outcomes.values())
-    data = {"machine": info.summary(), "jobs": jobs.data(outcomes, size), "equal": equal}
-    return Answer([*jobs.table(outcomes, size), info.summary()], data, int(not equal))
+    return _compared(jobs.table(outcomes, size), equal, jobs=jobs.data(outcomes, size))
 
 
 def _info(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
@@ -189,8 +146,7 @@ def _bench(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answ
     if options.plot:
         comparison.plot(outcomes, options.plot)
     equal = all(outcome.equal for outcome in outcomes)
-    data = {"machine": info.summary(), "results": [outcome._asdict() for outcome in outcomes], "equal": equal}
-    return Answer([*comparison.table(outcomes), info.summary()], data, int(not equal))
+    return _compared(comparison.table(outcomes), equal, results=[outcome._asdict() for outcome in outcomes])
 
 
 def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
@@ -204,25 +160,13 @@ def _explain(parser: argparse.ArgumentParser, options: argparse.Namespace) -> An
 
 
 def _warm_up(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Answer:
-    from . import info, jobs, real_ufuncs
-    from .engine import compiler
+    from . import info, warming
 
-    start = time.perf_counter()
     parts = _parts(parser, options.dtypes)
-    left_out = [] if options.dtypes or real_ufuncs.bfloat16() else ["bfloat16"]
     if reason := info.why_unavailable():
         return _failed(f"Nothing was compiled, since Numba cannot be used here: {reason}")
-    for _, make in jobs.progress(parts, "compiling", len(parts)):
-        make()
-    made, seconds = compiler.compiled(), time.perf_counter() - start
-    loaded = sum(function.from_cache for function in made)
-    lines = [f"{name} is left out, since ml_dtypes is not installed." for name in left_out]
-    lines.append(f"{len(made)} functions in {seconds:.1f} s: {len(made) - loaded} compiled, {loaded} loaded from the cache.")
-    data = {"functions": len(made), "compiled": len(made) - loaded, "loaded": loaded, "seconds": seconds, "left_out": left_out}
-    if reason := info.why_unavailable():  # by now: a warning said it, too
-        return Answer(lines, {**data, "error": reason}, 1)
-    place = info.cache_place()
-    return Answer([*lines, f"The cache: {info.cache_text(place)}"], {**data, "cache": place and str(place)})
+    told = warming.run(options.dtypes, parts)
+    return Answer(warming.lines(told), told, int("error" in told))
 
 
 def _parts(parser: argparse.ArgumentParser, dtypes: Sequence[str]) -> list[tuple[str, Callable[[], object]]]:
@@ -246,6 +190,13 @@ def _within_memory(parser: argparse.ArgumentParser, asked: str, elements: float)
         yield
     except MemoryError as error:
         parser.error(f"{asked} takes more memory than there is: {error}")
+
+
+def _compared(lines: Iterable[str], equal: bool, **data: Any) -> Answer:
+    from . import info
+
+    machine = info.summary()
+    return Answer([*lines, machine], {"machine": machine, **data, "equal": equal}, int(not equal))
 
 
 def _failed(reason: str) -> Answer:

@@ -15,7 +15,7 @@ import numpy as np
 import fastops
 
 from .engine import compiler, threads
-from .jobs import progress, same_bits
+from .jobs import progress, same_bits, verdict
 
 DTYPES = ("int32", "int64", "float32", "float64")
 OPERATIONS = ("mod, array by array", "mod, by a scalar", "fmod, array by array", "fmod, by a scalar", "scatter_div, rows of 128")
@@ -133,8 +133,7 @@ def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     one, all_threads = (geometric_mean(ratios) for ratios in zip(*map(_speed_ups, outcomes), strict=True))
     yield f"{'geometric mean':60}{one:11.1f}x{all_threads:12.1f}x"
     yield ""
-    different = [f"{outcome.operation} {outcome.dtype}" for outcome in outcomes if not outcome.equal]
-    yield f"DIFFERENT from NumPy's: {'; '.join(different)}." if different else f"All {len(outcomes)} results equal NumPy's, bit for bit."
+    yield verdict([(f"{outcome.operation} {outcome.dtype}", outcome.equal) for outcome in outcomes])
 
 
 def _speed_ups(outcome: Outcome) -> tuple[float, float]:

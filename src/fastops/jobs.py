@@ -6,7 +6,7 @@ import importlib
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import pi
 from typing import Any, NamedTuple
 
@@ -14,8 +14,7 @@ import numpy as np
 
 import fastops
 
-from . import scatter, ufuncs
-from .engine import compiler
+from . import info, scatter, ufuncs
 
 REPETITIONS = 5
 DAY = 86_400 * 10**9  # nanoseconds
@@ -208,16 +207,18 @@ def measure(job: Job, size: float) -> Outcome:
 def run(size: float) -> dict[str, Outcome | None]:
     """The outcome of every job by its name; None where a job's package is missing."""
     able = [job for job in JOBS if not missing(job)]
-    try:
-        compiler.numba()
-    except compiler.Unavailable:
-        pass  # NumPy's loops then serve every call; the checks still hold
-    else:
+    if not info.why_unavailable():  # else NumPy's loops serve every call; the checks still hold
         compile_loops(able)
     outcomes: dict[str, Outcome | None] = {job.name: None for job in JOBS}
     for job in progress(able, "running the jobs", len(able)):
         outcomes[job.name] = measure(job, size)
     return outcomes
+
+
+def verdict(results: Sequence[tuple[str, bool]]) -> str:
+    """Of names, and whether the results of that name are equal."""
+    different = [name for name, equal in results if not equal]
+    return f"DIFFERENT from NumPy's: {'; '.join(different)}." if different else f"All {len(results)} results equal NumPy's, bit for bit."
 
 
 def data(outcomes: dict[str, Outcome | None], size: float) -> list[dict[str, Any]]:
@@ -246,9 +247,4 @@ def table(outcomes: dict[str, Outcome | None], size: float) -> Iterator[str]:
         row = f"{job.name:38}{elements(job, size):12,}{outcome.numpy_seconds * 1e3:12.2f}{outcome.fastops_seconds * 1e3:12.2f}"
         yield f"{row}{outcome.numpy_seconds / outcome.fastops_seconds:9.1f}x  {'yes' if outcome.equal else 'NO'}"
     yield ""
-    done = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
-    different = [name for name, outcome in done.items() if not outcome.equal]
-    if different:
-        yield f"DIFFERENT from NumPy's: {'; '.join(different)}."
-    else:
-        yield f"All {len(done)} results equal NumPy's, bit for bit."
+    yield verdict([(name, outcome.equal) for name, outcome in outcomes.items() if outcome is not None])
