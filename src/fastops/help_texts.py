@@ -39,7 +39,7 @@ EXAMPLES = {
 
 An operand is a dtype and a shape, then slices and .T as NumPy has them; a dtype alone is a scalar of it, a number one of Python.
 The output is written in the same way, or x1 or x2. (The quotation marks keep shells from taking brackets for a pattern.)
-How much fastops gains is measured, by {prog} bench.""",
+Work is counted as that of one core whose cache holds the operands. What calls take, and gain beside NumPy's, {prog} bench measures.""",
 }
 SAYS = {
     "": "Fast remainders and ordered scatter-division of arrays. Without a command: the jobs.",
