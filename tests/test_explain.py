@@ -186,6 +186,7 @@ def assert_is_told(story: explaining.Story) -> None:
     """To people, too."""
     call, first, *_ = explaining.lines(story)
     assert story["call"] in call
+    assert (": 1 element," in call) == (story["elements"] == 1)
     told = story["first"]
     by = f" by {told['threads_by']}" if told.get("threads_by") else ""
     assert first.startswith(f"first call  {explaining.WAYS[told['way']]}")

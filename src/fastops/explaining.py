@@ -236,7 +236,8 @@ def _unavailable() -> str:
 
 def lines(story: Story) -> Iterator[str]:
     """For people to read."""
-    yield f"{'call':12}{story['call']}: {story['elements']:,} elements, computed as {story['dtype']}"
+    count = story["elements"]
+    yield f"{'call':12}{story['call']}: {count:,} element{'s' * (count != 1)}, computed as {story['dtype']}"
     for label, told in (("first call", story["first"]), ("later", story["later"])):
         if label == "later" and all(told[key] == story["first"][key] for key in ("way", "threads", "past_python")):
             yield f"{label:12}the same"
