@@ -28,9 +28,14 @@ def available(layer):
 
 LAYERS = ["default", "workqueue", *(layer for layer in ("omp", "tbb") if available(layer))]
 _BY_DEFAULT = next(layer for layer in ("tbb", "omp", "workqueue") if layer in LAYERS)  # in Numba's order
-each_layer = pytest.mark.parametrize(
-    "layer", [pytest.param(layer, marks=pytest.mark.slow) if layer == _BY_DEFAULT else layer for layer in LAYERS]
-)
+
+
+def _layers(*slow):
+    return pytest.mark.parametrize("layer", [pytest.param(layer, marks=pytest.mark.slow) if layer in slow else layer for layer in LAYERS])
+
+
+each_layer = _layers(_BY_DEFAULT)
+each_layer_slowly = _layers("workqueue", "omp", "tbb")  # the others than the default are slow
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork and no alarm")
 
 

@@ -298,24 +298,32 @@ PROGRAMS: dict[str, tuple[str, str]] = {  # the text of a program, and the argum
         "print(sys.modules['__main__'].A)\\n1 / 0",
         "a b",
     ),
-    "options of its own": ("import sys; print(sys.argv)", "--help -h --size 3 -m module run -- -"),
-    "main": ("if __name__ == '__main__': print('main')", ""),
-    "standard input": ("print(input()[::-1]); import sys; print(sys.stdin.read())", ""),
-    "exit code": ("import sys; sys.exit(7)", ""),
+    "options, input, warnings, and an exit code of its own": (
+        "import atexit, inspect, pickle, sys, warnings\n"
+        "if __name__ == '__main__': print('main', sys.argv)\n"
+        "print(input()[::-1], sys.stdin.read())\n"
+        "atexit.register(lambda: print('at exit', __name__, A))\n"
+        "warnings.warn('so')\n"
+        "class B: pass\n"
+        "print(type(pickle.loads(pickle.dumps(B()))) is B)\n"
+        "def f(): pass\n"
+        "print(inspect.getsource(f))\n"
+        "sys.exit(7)",
+        "--help -h --size 3 -m module run -- -",
+    ),
     "exit with a message": ("raise SystemExit('so')", ""),
     "exit without a code": ("import sys; sys.exit()", ""),
-    "traceback": ("def divide(x):\n    return x / 0\n\ndivide(1)", ""),
-    "traceback with a cause": ("try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('so') from error", ""),
+    "traceback with a cause": (
+        "def divide(x):\n    return x / 0\n\n"
+        "try:\n    divide(1)\nexcept ZeroDivisionError as error:\n    raise ValueError('so') from error",
+        "",
+    ),
     "syntax error": ("x = (", ""),
     "interrupt": ("raise KeyboardInterrupt", ""),
     "hook of its own": (
         "import sys, traceback\nsys.excepthook = lambda kind, error, trace: print(kind, error, len(traceback.extract_tb(trace)))\n[][1]",
         "",
     ),
-    "at exit": ("import atexit; atexit.register(lambda: print('at exit', __name__, A))", ""),
-    "warning": ("import warnings; warnings.warn('so')", ""),
-    "pickle": ("import pickle\nclass B: pass\nprint(type(pickle.loads(pickle.dumps(B()))) is B)", ""),
-    "source": ("import inspect\ndef f(): pass\nprint(inspect.getsource(f))", ""),
     "spawned process": (
         "import multiprocessing\n"
         "def f(x): return x + 1, __name__\n"
@@ -418,24 +426,39 @@ def test_run_an_unchanged_program_of_pandas(tmp_path: Path):
     assert (patched.returncode, patched.stdout, patched.stderr) == (0, plain.stdout, plain.stderr)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        ("nothing.py", 2, r"can't open file '.*nothing\.py': \[Errno \d+\] .+"),
-        ("-m nothing", 1, "No module named 'nothing', or it is a package without a '__main__'"),
-        ("-m nothing.more", 1, "No module named 'nothing.more', or it is a package without a '__main__'"),
-        ("-m json.decoder.more", 1, r"No module named 'json\.decoder\.more', or it is a package without a '__main__'"),
-        ("-m email", 1, "No module named 'email', or it is a package without a '__main__'"),
-        ("-m sys", 1, "there is no code in 'sys'"),
-        ("-m .x", 1, "relative module names are not supported"),
-        ("-m __main__", 1, "there is no module specification of '__main__'"),
-        (".", 1, r"can't find '__main__' module in '.*'"),
-    ],
-)
-def test_run_what_is_not_there(arguments: str, code: int, said: str, tmp_path: Path):
-    plain, patched = run_both(tmp_path, *arguments.split())
-    assert patched.returncode == plain.returncode == code
-    assert re.fullmatch(f"python -m fastops run: {said}\n", patched.stderr), patched.stderr
+NOT_THERE = {  # what is asked for, the exit code, and what is said
+    "nothing.py": (2, r"can't open file '.*nothing\.py': \[Errno \d+\] .+"),
+    "-m nothing": (1, "No module named 'nothing', or it is a package without a '__main__'"),
+    "-m nothing.more": (1, "No module named 'nothing.more', or it is a package without a '__main__'"),
+    "-m json.decoder.more": (1, r"No module named 'json\.decoder\.more', or it is a package without a '__main__'"),
+    "-m email": (1, "No module named 'email', or it is a package without a '__main__'"),
+    "-m sys": (1, "there is no code in 'sys'"),
+    "-m .x": (1, "relative module names are not supported"),
+    "-m __main__": (1, "there is no module specification of '__main__'"),
+    ".": (1, r"can't find '__main__' module in '.*'"),
+}
+RUN_EACH = """
+import sys
+from fastops.__main__ import main
+for arguments in sys.argv[1:]:
+    try:
+        code = main(["run", *arguments.split()])
+    except SystemExit as error:
+        code = error.code
+    print(code)
+"""
+
+
+def test_run_what_is_not_there(tmp_path: Path):
+    """One process looks for all of it."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(fastops.__file__).parents[1])}
+    command = [sys.executable, "-W", "error", "-c", RUN_EACH, *NOT_THERE]
+    patched = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert patched.stdout.split() == [str(code) for code, _ in NOT_THERE.values()], patched.stderr
+    for line, (arguments, (code, said)) in zip(patched.stderr.splitlines(), NOT_THERE.items(), strict=True):
+        assert re.fullmatch(f"python -m fastops run: {said}", line)
+        plain = subprocess.run([sys.executable, *arguments.split()], cwd=tmp_path, env=environment, capture_output=True, timeout=300)
+        assert plain.returncode == code
 
 
 def test_run_without_numba(tmp_path: Path):
@@ -587,11 +610,18 @@ def test_console_script_runs_a_module_that_lies_here(tmp_path: Path):
      "explain", "explain mod", "explain nonsense int8[3] 7", "explain mod int8[3] int8[4]", "explain mod int8[3] 7 7",
      "explain mod int8[3] 7 --out x3", "explain mod int8[3] x1"],
 )  # fmt: skip
-def test_wrong_usage(arguments: str):
-    done = run("-m", "fastops", *arguments.split())
-    assert done.returncode == 2
-    assert done.stderr.startswith("usage: python -m fastops")
-    assert done.stdout == ""
+def test_wrong_usage(arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(sys, "argv", [__main__.__file__])
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments.split())
+    said = capsys.readouterr()
+    assert said.err.startswith("usage: python -m fastops")
+    assert said.out == ""
+
+
+def test_wrong_usage_ends_the_process():
+    done = run("nonsense")
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 @pytest.mark.parametrize(

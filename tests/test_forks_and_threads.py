@@ -5,7 +5,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from in_processes import ENTRY, EVERY_CALL, FORK, LARGE_CALLS, LAYERS, SCATTER_ENTRY, each_layer, layer_of, run, unix
+from in_processes import ENTRY, EVERY_CALL, FORK, LARGE_CALLS, LAYERS, SCATTER_ENTRY, each_layer, each_layer_slowly, layer_of, run, unix
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -63,7 +63,7 @@ print(in_child(right), right(), in_child(right))
 
 
 @unix
-@each_layer
+@each_layer_slowly
 def test_fork_while_another_thread_computes(layer):
     code = """
 import threading
@@ -83,7 +83,7 @@ print(*codes, all(answers), right())
 
 
 @unix
-@each_layer
+@each_layer_slowly
 def test_pool_by_fork(layer):
     code = """
 import multiprocessing
@@ -96,7 +96,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     assert run(EVERY_CALL + code, timeout=60, **layer_of(layer)) == ["True"] * 5
 
 
-@each_layer
+@each_layer_slowly
 def test_threads_at_once(layer):
     """The first calls of a process among them."""
     code = """

@@ -4,7 +4,7 @@ import os
 from textwrap import dedent
 
 import pytest
-from in_processes import EVERY_CALL, LARGE_CALLS, each_layer, layer_of, run, unix
+from in_processes import EVERY_CALL, LARGE_CALLS, each_layer, each_layer_slowly, layer_of, run, unix
 
 pytestmark = pytest.mark.usefixtures("kernels")
 IS_INSIDE = """
@@ -43,7 +43,7 @@ def test_processes_that_start_afresh(tmp_path):
 
 
 @unix
-@each_layer
+@each_layer_slowly
 def test_executor_by_fork(layer):
     code = """
 import multiprocessing
@@ -58,7 +58,7 @@ print(right())
     assert run(EVERY_CALL + code, timeout=60, **layer_of(layer)) == ["True"] * 6
 
 
-@each_layer
+@each_layer_slowly
 def test_threads_of_an_event_loop_and_of_joblib(layer):
     code = """
 import asyncio
@@ -72,7 +72,7 @@ print(*asyncio.run(gather()), *Parallel(4, backend="threading")(delayed(right)()
 
 # --- handlers and finalizers --------------------------------------------------------------------------------------------------------------
 @unix
-@each_layer
+@each_layer_slowly
 def test_signal_handlers_and_finalizers_in_the_middle_of_a_call(layer):
     """From the first call of the process on; and at its end."""
     code = """
@@ -88,7 +88,7 @@ def handle(number, frame):
 signal.signal(signal.SIGALRM, handle)
 come_again()
 calls = []
-while len(answers) < 20:
+while len(answers) < 10:
     calls.append(right())
 signal.signal(signal.SIGALRM, signal.SIG_IGN)  # the last one may be under way, and sets the timer again
 print(all(answers), all(calls))
@@ -99,12 +99,12 @@ class Cycle:
         self.own = self
     def __del__(self):
         frame = sys._getframe().f_back
-        if is_inside(frame) and len(finalized) < 10:
+        if is_inside(frame) and len(finalized) < 5:
             gc.disable()  # not one in another for ever
             finalized.append(right())
             gc.enable()
 gc.set_threshold(20)
-while len(finalized) < 10:
+while len(finalized) < 5:
     Cycle()
     calls.append(right())
 print(all(finalized), all(calls))
@@ -116,7 +116,7 @@ def test_the_first_call_is_at_the_end_of_the_process():
     assert run(EVERY_CALL + "import atexit; atexit.register(lambda: print(right()))") == ["True"]
 
 
-@each_layer
+@each_layer_slowly
 def test_interrupts(layer):
     """Ctrl-C at any moment of a call: KeyboardInterrupt, and all is well."""
     code = """
@@ -192,7 +192,7 @@ driving.share = lambda *args: driven.append(1) or share(*args)
 )
 
 
-@each_layer
+@each_layer_slowly
 def test_the_threads_that_numba_is_allowed(layer):
     """Each Python thread has its own number. It is not exceeded, and stays."""
     code = """

@@ -113,10 +113,10 @@ def test_without_threading_layers(hidden):
 
 
 # --- how Python is started ----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("flags", [["-O"], ["-OO"], ["-W", "error"], ["-I"], ["-X", "utf8=0"]], ids=" ".join)
+@pytest.mark.parametrize("flags", ["-OO", "-I -W error -X utf8=0", pytest.param("-O", marks=pytest.mark.slow)])
 def test_flags_of_python(flags):
     found = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r})\n"  # which -I ignores a variable for
-    words = run(found + EVERY_CALL + "print(right(), fastops.__file__ is not None, len(driven) > 0)", *flags)
+    words = run(found + EVERY_CALL + "print(right(), fastops.__file__ is not None, len(driven) > 0)", *flags.split())
     assert words == ["True", "True", "True"]
 
 

@@ -52,6 +52,10 @@ PROVES_NOTHING = {
 }
 
 
+QUICK = {"unpatches", "ends_the_process"}
+CASES = [pytest.param(name, *case, marks=[] if name in QUICK else pytest.mark.slow) for name, case in PROVES_NOTHING.items()]
+
+
 def suite_of(files: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> numpys_tests.Suite:
     (folder / "package").mkdir()
     (folder / "package" / "__init__.py").touch()
@@ -70,7 +74,7 @@ def test_differences_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert len(unpatched) == len(files) + 1
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [(name, *case) for name, case in PROVES_NOTHING.items()], ids=PROVES_NOTHING)
+@pytest.mark.parametrize(("name", "text", "said"), CASES, ids=PROVES_NOTHING)
 def test_a_run_that_proves_nothing_is_an_error(name: str, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(RuntimeError, match=said):
         numpys_tests.run(suite_of({name: text}, tmp_path, monkeypatch), tmp_path)

@@ -16,10 +16,11 @@ from conftest import (
     assert_same_bits,
     each_dtype,
     each_operation,
+    for_each_operation_and_dtype,
     mixed_values,
     outcome,
 )
-from in_processes import FORK, each_layer, run, unix
+from in_processes import FORK, each_layer_slowly, run, unix
 
 import fastops
 from fastops.engine import capi, iteration, patched_loop, threads
@@ -137,8 +138,7 @@ def path(request, monkeypatch):
 @pytest.mark.parametrize(
     ("form", "path"), [(form, path) for form in FORMS for path in ("alone", "shared")[: 1 + (form in LONG)]], indirect=["path"]
 )
-@each_operation
-@each_dtype
+@for_each_operation_and_dtype
 def test_outcome_is_as_before(name, dtype, form, path):
     """Results, in all their parts, warnings and errors."""
     if dtype in WITHOUT_SENSE.get(form, ()):
@@ -659,7 +659,7 @@ print(np.array_equal(np.fmod(x, 77), want), (threads.team.caller != 0) == (threa
 
 
 @unix
-@each_layer
+@each_layer_slowly
 def test_fork(layer):
     """A child, a grandchild and an orphan compute, patch and unpatch."""
     code = (
@@ -804,7 +804,7 @@ worker.join()
     assert run(code) == ["0", "0"]
 
 
-@each_layer
+@each_layer_slowly
 def test_several_threads_share_at_once(layer):
     code = (
         SHARED

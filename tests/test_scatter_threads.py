@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import DTYPES, assert_same_bits
-from in_processes import FORK, LAYERS, layer_of, run, unix
+from in_processes import FORK, LAYERS, each_layer_slowly, layer_of, run, unix
 from scatter_oracle import WAYS, by, by_columns, by_sorting, divisors, in_blocks, refuses, sequential, shared, values
 
 from fastops import scatter_compiled
@@ -223,7 +223,7 @@ def test_layers(layer):
 
 
 @unix
-@pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer != "default"])
+@each_layer_slowly
 def test_forks(layer):
     code = CALLS + FORK + "print(in_child(right), right(), in_child(right), in_child(lambda: in_child(right) == 0), right())"
     assert run(code, **layer_of(layer)) == ["0", "True", "0", "0", "True"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import assert_same_bits, each_operation, outcome
 from hostile import ROOM, guarded
-from in_processes import EVERY_CALL, FORK, each_layer, run, unix
+from in_processes import EVERY_CALL, FORK, each_layer_slowly, run, unix
 from scatter_oracle import by, each_way, sequential
 
 import fastops
@@ -150,7 +150,7 @@ print(*map(fails, calls), wide[5, 0], wide[:20].sum() == 6_400, right())
 """
 
 
-@each_layer
+@each_layer_slowly
 def test_no_memory_for_the_result(layer):
     """A MemoryError, nothing is written, and later calls are right. (Linux has such a limit, and tells how much there is already.)"""
     environment = {} if layer == "default" else {"NUMBA_THREADING_LAYER": layer}

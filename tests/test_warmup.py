@@ -47,17 +47,12 @@ def test_a_dtype_without_a_loop(dtype):
         fastops.warmup(np.float32, dtype)
 
 
-LARGE = "np.arange(20_000.0)"
-
-
-@pytest.mark.parametrize(
-    ("before", "call", "name"),
-    [
-        ("import pandas as pd", f"fastops.fmod(pd.Series({LARGE}), 3)", "fmod_float64"),
-        ("import pandas as pd", f"fastops.fmod(pd.DataFrame({{'a': {LARGE}}}), 3)", "fmod_float64"),
-        ("import xarray as xr", f"fastops.mod(xr.DataArray({LARGE}), 3)", "remainder_float64"),
-        ("import dask.array as da", f"fastops.mod(da.from_array({LARGE}), 3)", "remainder_float64"),
-    ],
-)
-def test_large_objects_of_others_have_their_loop_compiled(before, call, name):
-    assert name in compiled_after(call, before)
+def test_large_objects_of_others_have_their_loop_compiled():
+    calls = (
+        "fastops.fmod(pd.Series(np.arange(20_000.0)), 3)",
+        "fastops.fmod(pd.DataFrame({'a': np.arange(20_000)}), 3)",
+        "fastops.mod(xr.DataArray(np.arange(20_000.0)), 3)",
+        "fastops.mod(da.from_array(np.arange(20_000)), 3)",
+    )
+    names = compiled_after("; ".join(calls), "import pandas as pd, xarray as xr, dask.array as da")
+    assert {"fmod_float64", "fmod_int64", "remainder_float64", "remainder_int64"} <= names
