@@ -35,6 +35,7 @@ def _layers(*slow):
 
 
 each_layer = _layers(_BY_DEFAULT)
+default_and_workqueue = _layers("omp", "tbb")
 each_layer_slowly = _layers("workqueue", "omp", "tbb")  # the others than the default are slow
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork and no alarm")
 

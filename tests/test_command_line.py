@@ -1,4 +1,4 @@
-"""The command line, as people run it: in processes of their own."""
+"""The command line, as people run it, in processes of their own; or in this one, where that makes no difference."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,21 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = command if command[0] in ("-c", "-m") else ("-m", "fastops", *command)
     environment = {**os.environ, "COLUMNS": "150", **environment}
     return subprocess.run([sys.executable, "-W", "error", *command], capture_output=True, text=True, timeout=300, env=environment)
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """As `run`, in this process."""
+
+    def run_here(*command: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", [__main__.__file__, *command])
+        code = main()
+        return subprocess.CompletedProcess(command, code, *capsys.readouterr())
+
+    return run_here
 
 
 def rows_of_jobs(output: str) -> dict[str, str]:
@@ -69,22 +85,24 @@ def test_the_jobs_have_a_name(arguments: str, size: float, monkeypatch: pytest.M
     assert list(rows_of_jobs(capsys.readouterr().out)) == list(outcomes)
 
 
-FAULT = """
-import fastops
-from fastops import jobs
-
-def faulty(job):
-    def wrong(library, *operands):
+def faulty(job: jobs.Job) -> jobs.Job:
+    def wrong(library: Any, *operands: Any) -> Any:
         results = job.run(library, *operands)
         if library is fastops:
             results[-1].reshape(-1).view("u1")[0] ^= 1
         return results
+
     return job._replace(run=wrong)
-"""
 
 
-def test_exit_code_of_a_wrong_result():
-    done = run("-c", FAULT + "jobs.JOBS[3:5] = map(faulty, jobs.JOBS[3:5])\n" + RUN, *QUICK)
+@pytest.fixture
+def two_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "JOBS", [*jobs.JOBS[:3], *map(faulty, jobs.JOBS[3:5]), *jobs.JOBS[5:]])
+
+
+@pytest.mark.usefixtures("two_faults")
+def test_exit_code_of_a_wrong_result(run_here: Run):
+    done = run_here(*QUICK)
     assert done.returncode == 1, done.stderr
     verdicts = [row.split()[-1] for row in rows_of_jobs(done.stdout).values()]
     assert verdicts == ["yes"] * 3 + ["NO"] * 2 + ["yes"] * (len(jobs.JOBS) - 5)
@@ -94,11 +112,9 @@ def test_exit_code_of_a_wrong_result():
 
 @pytest.mark.parametrize("job", jobs.JOBS, ids=[job.name for job in jobs.JOBS])
 def test_one_wrong_bit_is_found(job: jobs.Job):
-    names: dict[str, Any] = {}
-    exec(FAULT, names)
     size = 1_000 / job.elements
     assert jobs.measure(job, size).equal
-    assert not jobs.measure(names["faulty"](job), size).equal
+    assert not jobs.measure(faulty(job), size).equal
 
 
 def test_without_tqdm():
@@ -500,15 +516,16 @@ JSON = {  # commands, and what their object must have
 
 
 @pytest.mark.parametrize("arguments", JSON)
-def test_one_json_object(arguments: str):
-    done = run(*arguments.split())
+def test_one_json_object(arguments: str, run_here: Run):
+    done = run_here(*arguments.split())
     assert done.returncode == 0, done.stderr
     assert JSON[arguments] <= set(json.loads(done.stdout))
     assert not set(done.stdout + done.stderr) & set("\r\x1b")
 
 
-def test_json_of_a_wrong_result():
-    done = run("-c", FAULT + "jobs.JOBS[3:5] = map(faulty, jobs.JOBS[3:5])\n" + RUN, "--json", *QUICK)
+@pytest.mark.usefixtures("two_faults")
+def test_json_of_a_wrong_result(run_here: Run):
+    done = run_here("--json", *QUICK)
     told = json.loads(done.stdout)
     assert (done.returncode, told["equal"]) == (1, False)
     assert [job["job"] for job in told["jobs"] if not job["equal"]] == [job.name for job in jobs.JOBS[3:5]]
@@ -683,9 +700,9 @@ def test_what_needs_too_much_memory(arguments: str, module: Any, monkeypatch: py
     assert f"{arguments.removeprefix('bench ')} takes more memory than there is: Unable to allocate 90.9 TiB" in capsys.readouterr().err
 
 
-def test_the_examples_of_explain():
+def test_the_examples_of_explain(run_here: Run):
     for line in __main__.EXAMPLES["explain"].splitlines():
         if line.startswith("  {prog} "):
-            done = run(*shlex.split(line.removeprefix("  {prog} ").partition("  ")[0]))
+            done = run_here(*shlex.split(line.removeprefix("  {prog} ").partition("  ")[0]))
             assert done.returncode == 0, done.stderr
             assert done.stdout.startswith("call        fastops.")

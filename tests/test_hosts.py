@@ -4,7 +4,7 @@ import os
 from textwrap import dedent
 
 import pytest
-from in_processes import EVERY_CALL, LARGE_CALLS, each_layer, each_layer_slowly, layer_of, run, unix
+from in_processes import EVERY_CALL, LARGE_CALLS, default_and_workqueue, each_layer_slowly, layer_of, run, unix
 
 pytestmark = pytest.mark.usefixtures("kernels")
 IS_INSIDE = """
@@ -156,7 +156,7 @@ def host(n):
 """
 
 
-@each_layer
+@default_and_workqueue
 def test_calls_by_numbas_own_threads(layer):
     """The first ones of the process, and later ones. On the workqueue layer they are serial, or Numba would end the process."""
     code = "print(*host(4), len(driven) > 0, right(), *host(4), right())"
