@@ -54,16 +54,41 @@ def test_scatter_div(measure: Callable[..., None], case: Case, member: str) -> N
     measure({**case._asdict(), "member": member}, call, lambda: (table.copy(), rows, divisors), SECONDS, fresh=True)
 
 
-FORMS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {  # of one update
+def swapped(x: Array) -> Array:
+    return x.astype(x.dtype.newbyteorder())
+
+
+FORMS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {  # of one update, or of so many
     "plain": lambda: (np.ones((6, 8), "f4"), np.array([3]), np.ones((1, 8), "f4")),
     "strided": lambda: (np.ones((6, 16), "f4")[::-1, ::2], np.array([3]), np.ones((1, 8), "f4")),
     "parts of rows": lambda: (np.ones((6, 4, 8), "f4")[:, :, 2:4], np.array([3]), np.ones((1, 4, 2), "f4")),
     "broadcast updates": lambda: (np.ones((6, 8), "f4"), np.array([3]), np.broadcast_to(np.float32(1), (1, 8))),
     "lists": lambda: (np.ones(6, "f4"), [3], [1.0]),
+    "a list of indices": lambda: (np.ones(6, "f4"), [3], np.ones(1, "f4")),
+    "a list of updates": lambda: (np.ones(6, "f4"), np.array([3]), [1.0]),
+    "lists of rows": lambda: (np.ones((6, 8), "f4"), [3], [[1.0] * 8]),
+    "numbers": lambda: (np.ones(6, "f4"), 3, 1.0),
+    "numbers of NumPy": lambda: (np.ones(6, "f4"), np.int64(3), np.float32(1)),
     "another dtype": lambda: (np.ones(6, "f4"), np.array([3]), np.ones(1, "f2")),
+    "integers": lambda: (np.ones(6, "f4"), np.array([3]), np.ones(1, "i8")),
     "a subclass": lambda: (np.ones((6, 8), "f4").view(np.matrix), np.array([3]), np.ones((1, 8), "f4")),
+    "a subclass and lists": lambda: (np.ones((6, 1), "f4").view(np.matrix), [3], [[1.0]]),
+    "updates of a subclass": lambda: (np.ones((6, 8), "f4"), np.array([3]), np.ones((1, 8), "f4").view(np.matrix)),
     "interleaved": lambda: ((x := np.ones(12, "f4"))[::2], np.array([3]), x[1:2]),
-    "other byte order": lambda: (np.ones(6, "f4").byteswap().view(np.dtype("f4").newbyteorder()), np.array([3]), np.ones(1, "f4")),
+    "updates among the elements": lambda: (x := np.ones(12, "f4"), np.array([3]), x[2:3]),
+    "indices in the other byte order": lambda: (np.ones(6, "f4"), swapped(np.array([3])), np.ones(1, "f4")),
+    "updates in the other byte order": lambda: (np.ones(6, "f4"), np.array([3]), swapped(np.ones(1, "f4"))),
+    "other byte order": lambda: (swapped(np.ones(6, "f4")), np.array([3]), np.ones(1, "f4")),
+    "other byte order, all of them": lambda: (swapped(np.ones(6, "f4")), swapped(np.array([3])), swapped(np.ones(1, "f4"))),
+    "other byte order, strided": lambda: (swapped(np.ones((6, 16), "f4"))[::-1, ::2], np.array([3]), np.ones((1, 8), "f4")),
+    **{
+        f"other byte order, {count} of {rows}": lambda count=count, rows=rows: (
+            swapped(np.ones(rows, "f4")),
+            np.arange(count) * 7 % rows,
+            np.ones(count, "f4"),
+        )
+        for count, rows in ((1, 1_000_000), (10, 1_000), (100, 1_000), (1_000, 1_000), (1_000, 1_000_000))
+    },
 }
 
 

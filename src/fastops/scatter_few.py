@@ -47,7 +47,7 @@ def divide(entry: _Entry, input_x: Any, indices: Any, updates: Any) -> bool:
             return by.size < LARGE and _divide_in_copy(entry, x, index, by)
         x = x.view(dtype)
     if x is input_x and index is indices and by is updates:
-        if by.size < LARGE and np.may_share_memory(by, x):
+        if by.size < LARGE and (by.base is not None or np.may_share_memory(by, x)):  # most that share are views, and to ask takes longer
             by = by.copy()
         elif index.size < LARGE and np.may_share_memory(index, x):
             index = index.copy()
@@ -115,43 +115,45 @@ def _base_array(x: Any) -> _Array | None:
 
 
 def _divide_in_copy(entry: _Entry, x: _Array, index: _Array, by: _Array) -> bool:
-    """Divide in a native copy of the rows that are named."""
-    flags, shape, dtype = x.flags, index.shape, by.dtype
+    """Divide in a native copy of the rows that are named, if all is right; otherwise nothing is done."""
+    flags, shape, count, dtype = x.flags, index.shape, index.size, by.dtype
     if not x.ndim or not by.size or by.shape != shape + x.shape[1:] or not (flags.carray or (flags.writeable and not overlaps_itself(x))):
         return False
-    if index.size == 1:
+    own = None
+    if count == 1:
         row = index.item()
         if not 0 <= row < len(x):
             return False
         rows: Any = slice(row, row + 1)
-        copy, numbers, own = x[rows].astype(dtype), _FIRST if len(shape) == 1 else _FIRST.reshape(shape), None
+        copy, numbers = x[rows].astype(dtype), _FIRST
     else:
         rows = index.flatten()  # which may lie in input_x
         listed = rows.tolist()
         if min(listed) < 0 or max(listed) >= len(x):
             return False
-        x = x.view(dtype)  # as if it were native
-        copy, numbers, own = _rows_in_copy(x, rows, listed)
-        numbers = numbers.reshape(shape)
+        copy, numbers, own = _rows_in_copy(x, rows, listed, dtype)
     is_divided = dtype.kind not in "iu"  # whatever is raised: it is of the results
     try:
-        entry(copy, numbers, by)
+        entry(copy, numbers if len(shape) == 1 else numbers.reshape(shape), by)
         is_divided = True
     finally:
         if is_divided:
             result = copy if own is None else copy[own]
-            x[rows] = result if index.size == 1 else result.byteswap(True)
+            if count == 1:
+                x[rows] = result
+            else:  # several, to which NumPy is slow to convert
+                x.view(dtype)[rows] = result.byteswap(True)
     return True
 
 
-def _rows_in_copy(x: _Array, rows: _Array, listed: list[int]) -> tuple[_Array, _Array, _Array | None]:
-    """A copy in the other byte order, the numbers that rows have in it, and of each update where its row is, if not in their order."""
-    count = len(listed)
+def _rows_in_copy(x: _Array, rows: _Array, listed: list[int], native: np.dtype[Any]) -> tuple[_Array, _Array, _Array | None]:
+    """A native copy; of each update where its row is there; and the same again, if that is not their order."""
+    count, x = len(listed), x.view(native)
     if x.size <= min(WHOLE, EACH * count):
         return x.byteswap(), rows, rows
-    copy, numbers = x[rows].byteswap(True), _IN_ORDER[:count]
-    places = dict(zip(listed, range(count), strict=True))  # a row for each update, of which the last is its own
-    if len(places) == count:
-        return copy, numbers, None
+    copy = x[rows].byteswap(True)
+    if len({*listed}) == count:
+        return copy, _IN_ORDER[:count], None
+    places = dict(zip(listed, range(count), strict=True))  # of a row that is named again, the last
     numbers = np.array([places[row] for row in listed])
     return copy, numbers, numbers

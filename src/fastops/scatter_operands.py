@@ -16,7 +16,7 @@ from .engine.iteration import cells_apart
 from .real_ufuncs import is_served
 
 _Array = np.ndarray[Any, Any]
-_NUMBERS, _SEQUENCES = {bool, int, float}, {list, tuple}  # of Python
+_INT, _NUMBERS, _SEQUENCES = {int}, {bool, int, float}, {list, tuple}  # of Python
 INT32, INT64, FLOAT64 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
 INDICES = {INT32, INT64}
 SOME = 1 << 16  # elements that are looked at, at a time
@@ -116,10 +116,13 @@ def _leaf_types(values: Any) -> set[type]:
 
 def index_array(indices: Any) -> _Array:
     """An int32 or int64 array; Python integers beyond that remain objects, out of any range."""
+    if _leaf_types(indices) <= _INT:
+        try:
+            return np.array(indices, INT64)
+        except OverflowError:
+            return np.array(indices, object)
     index = np.asarray(indices)
     if isinstance(indices, np.ma.MaskedArray) or index.dtype.kind != "i" or index.dtype.itemsize not in (4, 8):
-        if _leaf_types(indices) <= {int}:
-            return np.asarray(indices, object if index.size else INT64)
         raise TypeError(f"indices must be an int32 or int64 array or Python integers, got {_described(indices, index.dtype)}")
     return index
 
