@@ -274,7 +274,7 @@ SCATTERED = {  # input_x, indices and updates; how it goes on three threads, and
     "small, another dtype": ("f4[10,8] i8[5] f2[5,8]", (NATIVE, 1, False), "made plain first"),
     "small, strided indices": ("f4[10,8] i8[5,2].T f4[2,5,8]", (NATIVE, 1, False), "made plain first"),
     "small, other byte order": (">f4[10,8] i8[5] f4[5,8]", (NATIVE, 1, False), "made plain first"),
-    "in the other byte order": (">f4[9,1500] i8[8] f4[8,1500]", (KERNEL, 1, False), "through a copy of input_x: input_x has another byte order"),
+    "in the other byte order": (">f4[9,1500] i8[8] f4[8,1500]", (KERNEL, 1, False), "through a copy of input_x: "),
     "empty": ("f4[10,8] i8[0] f4[0,8]", (NUMPY, 1, False), "nothing to divide"),
     "columns": ("f4[10,20000] i8[50] f4[50,20000]", (KERNEL, 3, False, "columns"), "wide rows"),
     "blocks": ("f4[10000,128] i8[2000] f4[2000,128]", (KERNEL, 3, False, "blocks"), "many rows"),
