@@ -166,7 +166,7 @@ CONVERTED = {  # and then at once
     "other byte order, unaligned": lambda: (unaligned(numbers(6, dtype=">f4")), rows(3, 0), numbers(2)),
     "other byte order, and updates among its elements": lambda: (x := numbers(6, dtype=">f4"), rows(1, 0, 1), x[1:4]),
     "other byte order, and updates in its memory": lambda: (x := numbers(6, dtype=">i4"), rows(1, 0, 1), x.view(np.int8)[3:15:4]),
-    "other byte order, and indices in its memory": lambda: in_its_memory(np.array([2, 1, 3, 9])),
+    "other byte order, and indices in its memory": lambda: in_its_memory(np.array([1, 3, 2, 9])),
 }
 BY_PYTHON = {
     "more runs": lambda: (numbers(3, 257, 3)[..., :2], rows(1, 2, 1), numbers(3, 257, 2)),
@@ -200,6 +200,8 @@ BY_PYTHON = {
     "windows": lambda: (np.lib.stride_tricks.as_strided(numbers(9), (3, 2), (4, 4)), rows(1), numbers(1, 2)),
     "one element many times": lambda: (np.lib.stride_tricks.as_strided(numbers(9), (3,), (0,)), rows(1), numbers(1)),
     "other byte order, no row 6": lambda: (numbers(6, dtype=">f4"), rows(3, 6), numbers(2)),
+    "other byte order, row -1 beside others": lambda: (numbers(600, dtype=">f4"), rows(1, -1), numbers(2)),
+    "other byte order, too few updates of many rows": lambda: (numbers(600, 2, dtype=">f4"), rows(3, 0), numbers(1, 2)),
     "other byte order, row -1": lambda: (numbers(6, dtype=">f4"), rows(-1), numbers(1)),
     "other byte order, and no row 6 for more updates": lambda: (numbers(6, dtype=">f4"), np.arange(70) % 7, np.ones(70, np.int8)),
     "other byte order, no rows": lambda: (numbers(0, dtype=">f4"), rows(0), numbers(1)),

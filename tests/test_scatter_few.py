@@ -153,6 +153,7 @@ def test_python_floats_that_do_not_fit(dtype, updates):
         warnings.simplefilter("always")
         x = scatter_div(np.ones(3, dtype), np.arange(want.size).reshape(shape), updates)
     assert [str(entry.message) for entry in caught if "cast" in str(entry.message)] == said
+    assert {entry.filename for entry in caught} <= {__file__}
     with np.errstate(all="ignore"):
         assert_same_bits(x[: want.size], (np.ones(shape, dtype) / want).reshape(-1))
 
@@ -195,6 +196,20 @@ def test_the_types_in_lists(depth, last):
         leaves = [leaves, tuple(leaves)]
     assert scatter_operands._leaf_types(leaves) == {int, type(last)}
     assert scatter_operands._leaf_types([leaves, 1.5]) == {int, float, type(last)}
+
+
+def test_an_object_that_warns_when_it_becomes_an_array():
+    class Warns:
+        def __array__(self, dtype=None, copy=None):
+            warnings.warn("converted", stacklevel=2)
+            return np.array([2], np.float32)
+
+    x, updates = np.ones((3, 1), np.float32), [Warns()]
+    line = sys._getframe().f_lineno + 2
+    with pytest.warns(UserWarning, match=r"^converted$") as caught:
+        scatter_div(x, [1], updates)
+    assert x.tolist() == [[1], [0.5], [1]]
+    assert {(entry.filename, entry.lineno) for entry in caught} == {(__file__, line)}
 
 
 def test_a_list_of_itself():
