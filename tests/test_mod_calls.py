@@ -1004,6 +1004,7 @@ def test_more_than_32_dimensions():
     assert_same(fastops.mod(np.ones((1,) * 40), [1]), np.mod(np.ones((1,) * 40), [1]))
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("function", [fastops.mod, fastops.fmod, fastops.warmup], ids=["mod", "fmod", "warmup"])
 def test_the_examples_of_the_docstrings(function):
     example = doctest.DocTestParser().get_doctest(function.__doc__, {}, "docstring", None, None)
