@@ -88,7 +88,7 @@ class Remainder(WithLoops):
             return self._any("__call__", *args, **kwargs)
         if out is not None and (type(out) is not ndarray or out.flags.num & WARN_ON_WRITE):
             return self._any("__call__", *args, **kwargs)
-        if self._weak and (type(x1) is float or type(x2) is float):
+        if self._weak and not {float, int}.isdisjoint((type(x1), type(x2))):
             x1, x2 = self._weakly(x1, x2)
         # Two small operands of one shape need no look at the size that they broadcast to.
         if size1 * size2 >= LARGE and (size1 >= LARGE or size2 >= LARGE or x1.shape != x2.shape):
@@ -188,11 +188,13 @@ class Remainder(WithLoops):
         return self._by_numpy(method, args, kwargs)
 
     def _weakly(self, *operands: Any) -> Iterator[Any]:
-        """The two operands, a float of Python's in the user-defined dtype of the other that takes it: the real ufunc knows the loop by
-        NumPy's older rules, by which it would not."""
+        """The two operands, a number of Python's in the user-defined dtype of the other that takes it: the real ufunc knows the loop by
+        NumPy's older rules, by which it would not (a float from ml_dtypes 0.7 on; an integer, too, with NumPy 2.0)."""
         for x, other in zip(operands, reversed(operands), strict=True):
-            dtype = getattr(other, "dtype", None) if type(x) is float else None
-            yield errors.as_caller(np.float64(x).astype, (dtype,), {}) if getattr(dtype, "num", 0) in self._weak else x
+            dtype = getattr(other, "dtype", None) if type(x) in (float, int) else None
+            if dtype is not None and type(x) in self._weak.get(dtype.num, ()):
+                x = errors.as_caller(np.add, (x, dtype.type(-0.0)), {})  # as NumPy at hand converts it, with its warnings
+            yield x
 
     def _prepare(self, operands: list[tuple[list[Any], int]]) -> None:
         """The loops that large objects of others will run: theirs is the call, of the real ufunc, in whatever pieces."""

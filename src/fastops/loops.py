@@ -27,7 +27,7 @@ class WithLoops(UfuncLike):
         self._real: np.ufunc = getattr(real_ufuncs, name)
         self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
         self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
-        self._weak = set[int]()  # of user-defined dtypes that take Python's floats, as ml_dtypes' do from 0.7 on
+        self._weak = dict[int, set[Any]]()  # by user-defined dtype: the numbers of Python that it takes, but not by the real ufunc's rules
         self._compiled: dict[int, np.dtype[Any]] = {}  # the dtypes whose loop there is, by type number
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
         self._patch: Patch | None = None  # of NumPy's ufunc
@@ -76,8 +76,12 @@ class WithLoops(UfuncLike):
         """From now on calls of this dtype run the loop."""
         self._served.add(dtype.num)
         self._scalars.add(dtype.type)
-        if dtype.num >= vectorcall.BUILT_IN and self._resolve(dtype, float) == dtype:
-            self._weak.add(dtype.num)
+        if dtype.num >= vectorcall.BUILT_IN:
+            taken = (kind for kind in (int, float) if self._resolve(dtype, kind) == dtype)
+            real = getattr(real_ufuncs, self.__name__)
+            kinds = {kind for kind in taken if real.resolve_dtypes((dtype, kind, None))[2] != dtype}
+            if kinds:
+                self._weak[dtype.num] = kinds
         self._admit(dtype)
         self._compiled[dtype.num] = dtype
         self._limit()

@@ -11,6 +11,7 @@ from .objects import (
     dtype_of,
     first_of,
     float_of,
+    int_of,
     keyword_of,
     length_of,
     limit_of,
@@ -82,8 +83,8 @@ def is_line(gate, x1, x2, elements):
 
 @inlined
 def is_weak(gate, x, other):
-    """Whether it is a float of Python's beside the user-defined dtype, which may have to take it."""
-    if type_of(x) != float_of(gate):
+    """Whether it is a number of Python's beside the user-defined dtype, which may have to take it."""
+    if type_of(x) != float_of(gate) and type_of(x) != int_of(gate):
         return False
     if type_of(other) == ndarray_of(gate):
         return number_of(dtype_of(other)) == user_number(gate)
