@@ -191,8 +191,9 @@ class Remainder(WithLoops):
         """The two operands, a number of Python's in the user-defined dtype of the other that takes it: the real ufunc knows the loop by
         NumPy's older rules, by which it would not (a float from ml_dtypes 0.7 on; an integer, too, with NumPy 2.0)."""
         for x, other in zip(operands, reversed(operands), strict=True):
-            dtype = getattr(other, "dtype", None) if type(x) in (float, int) else None
-            if dtype is not None and type(x) in self._weak.get(dtype.num, ()):
+            dtype: Any = getattr(other, "dtype", None)
+            kinds = self._weak.get(getattr(dtype, "num", 0), ())
+            if isinstance(x, kinds) and not isinstance(x, (bool, np.generic)) and np.result_type(x, dtype) == dtype:
                 x = errors.as_caller(np.add, (x, dtype.type(-0.0)), {})  # as NumPy at hand converts it, with its warnings
             yield x
 

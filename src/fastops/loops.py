@@ -27,7 +27,9 @@ class WithLoops(UfuncLike):
         self._real: np.ufunc = getattr(real_ufuncs, name)
         self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
         self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
-        self._weak = dict[int, set[Any]]()  # by user-defined dtype: the numbers of Python that it takes, but not by the real ufunc's rules
+        self._weak: dict[
+            int, tuple[Any, ...]
+        ] = {}  # by user-defined dtype: what of Python's numbers it, but no rule of the real ufunc, takes
         self._compiled: dict[int, np.dtype[Any]] = {}  # the dtypes whose loop there is, by type number
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
         self._patch: Patch | None = None  # of NumPy's ufunc
@@ -79,7 +81,7 @@ class WithLoops(UfuncLike):
         if dtype.num >= vectorcall.BUILT_IN:
             taken = (kind for kind in (int, float) if self._resolve(dtype, kind) == dtype)
             real = getattr(real_ufuncs, self.__name__)
-            kinds = {kind for kind in taken if real.resolve_dtypes((dtype, kind, None))[2] != dtype}
+            kinds = tuple(kind for kind in taken if real.resolve_dtypes((dtype, kind, None))[2] != dtype)
             if kinds:
                 self._weak[dtype.num] = kinds
         self._admit(dtype)
