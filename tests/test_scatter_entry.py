@@ -201,6 +201,8 @@ BY_PYTHON = {
     "one element many times": lambda: (np.lib.stride_tricks.as_strided(numbers(9), (3,), (0,)), rows(1), numbers(1)),
     "other byte order, no row 6": lambda: (numbers(6, dtype=">f4"), rows(3, 6), numbers(2)),
     "other byte order, row -1 beside others": lambda: (numbers(600, dtype=">f4"), rows(1, -1), numbers(2)),
+    "other byte order, row -1 beside many": lambda: (numbers(600, dtype=">f4"), np.arange(-1, 300), np.ones(301, np.float32)),
+    "other byte order, no row 600 beside many": lambda: (numbers(600, dtype=">f4"), np.arange(300, 601), np.ones(301, np.float32)),
     "other byte order, too few updates of many rows": lambda: (numbers(600, 2, dtype=">f4"), rows(3, 0), numbers(1, 2)),
     "other byte order, row -1": lambda: (numbers(6, dtype=">f4"), rows(-1), numbers(1)),
     "other byte order, and no row 6 for more updates": lambda: (numbers(6, dtype=">f4"), np.arange(70) % 7, np.ones(70, np.int8)),

@@ -23,7 +23,7 @@ def kernels(compiled):
 WIDE = {name: dtype for name, dtype in DTYPES.items() if dtype.itemsize > 1}
 each_wide = pytest.mark.parametrize("dtype", WIDE.values(), ids=WIDE)
 INTEGER, FLOAT = DTYPES["int16"].newbyteorder(), DTYPES["float32"].newbyteorder()
-COUNTS = (1, 2, 3, 70)
+COUNTS = (1, 2, 3, 70, scatter_few.SORTED)
 ROWS = {"few rows": 4, "several": 150, "many": scatter_few.WHOLE + 1}  # of them some are named again, or none is
 
 

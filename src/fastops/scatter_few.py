@@ -17,11 +17,12 @@ from .scatter_operands import INDICES, INT32, INT64, converts, divisor_array, in
 
 LARGE = 10_000  # elements that are not few
 WHOLE, EACH = 1 << 15, 100  # elements of an input_x that is copied whole, at most, and for each update
+SORTED = 200  # updates whose rows are told apart by sorting
 
 _Array = np.ndarray[Any, Any]
 _Entry = Callable[[_Array, _Array, _Array], object]
 _LISTED = (list, tuple, int, bool, float)  # of Python
-_FIRST, _IN_ORDER = np.zeros(1, INT64), np.arange(LARGE, dtype=INT64)
+_FIRST, _IN_ORDER = np.zeros(1, INT64), np.arange(SORTED, dtype=INT64)
 
 
 def divide(entry: _Entry, input_x: Any, indices: Any, updates: Any) -> bool:
@@ -128,7 +129,7 @@ def _divide_in_copy(entry: _Entry, x: _Array, index: _Array, by: _Array) -> bool
         copy, numbers = x[rows].astype(dtype), _FIRST
     else:
         rows = index.flatten()  # which may lie in input_x
-        listed = rows.tolist()
+        listed = rows.tolist() if count < SORTED else [rows.min(), rows.max()]
         if min(listed) < 0 or max(listed) >= len(x):
             return False
         copy, numbers, own = _rows_in_copy(x, rows, listed, dtype)
@@ -148,9 +149,12 @@ def _divide_in_copy(entry: _Entry, x: _Array, index: _Array, by: _Array) -> bool
 
 def _rows_in_copy(x: _Array, rows: _Array, listed: list[int], native: np.dtype[Any]) -> tuple[_Array, _Array, _Array | None]:
     """A native copy; of each update where its row is there; and the same again, if that is not their order."""
-    count, x = len(listed), x.view(native)
+    count, x = len(rows), x.view(native)
     if x.size <= min(WHOLE, EACH * count):
         return x.byteswap(), rows, rows
+    if count >= SORTED:
+        named, numbers = np.unique(rows, return_inverse=True)
+        return x[named].byteswap(True), numbers, numbers
     copy = x[rows].byteswap(True)
     if len({*listed}) == count:
         return copy, _IN_ORDER[:count], None
