@@ -27,9 +27,7 @@ class WithLoops(UfuncLike):
         self._real: np.ufunc = getattr(real_ufuncs, name)
         self._served = set(PLAIN_NUMBERS)  # type numbers for which the real ufunc is right
         self._scalars = set(PLAIN_SCALARS)  # the types of such scalars
-        self._weak: dict[
-            int, tuple[Any, ...]
-        ] = {}  # by user-defined dtype: what of Python's numbers it, but no rule of the real ufunc, takes
+        self._weak: dict[int, tuple[Any, ...]] = {}  # of user-defined dtypes: numbers of Python that they take, unlike the real ufunc
         self._compiled: dict[int, np.dtype[Any]] = {}  # the dtypes whose loop there is, by type number
         self._resolved: dict[tuple[Any, ...], np.dtype[Any] | None] = {}
         self._patch: Patch | None = None  # of NumPy's ufunc
