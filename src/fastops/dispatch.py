@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,11 +190,12 @@ class Remainder(WithLoops):
     def _weakly(self, *operands: Any) -> Iterator[Any]:
         """The two operands, a number of Python's in the user-defined dtype of the other that takes it: the real ufunc knows the loop by
         NumPy's older rules, by which it would not (a float from ml_dtypes 0.7 on; an integer, too, with NumPy 2.0)."""
+        numbers = tuple(chain.from_iterable(self._weak.values()))
         for x, other in zip(operands, reversed(operands), strict=True):
-            dtype: Any = getattr(other, "dtype", None)
-            kinds = self._weak.get(getattr(dtype, "num", 0), ())
-            if isinstance(x, kinds) and not isinstance(x, (bool, np.generic)) and np.result_type(x, dtype) == dtype:
-                x = errors.as_caller(np.add, (x, dtype.type(-0.0)), {})  # as NumPy at hand converts it, with its warnings
+            if issubclass(type(x), numbers) and not isinstance(x, (bool, np.generic)):
+                dtype: Any = getattr(other, "dtype", None)
+                if issubclass(type(x), self._weak.get(getattr(dtype, "num", 0), ())) and np.result_type(x, dtype) == dtype:
+                    x = errors.as_caller(np.add, (x, dtype.type(-0.0)), {})  # as NumPy at hand converts it, with its warnings
             yield x
 
     def _prepare(self, operands: list[tuple[list[Any], int]]) -> None:
