@@ -193,7 +193,8 @@ class Remainder(WithLoops):
         numbers = tuple(chain.from_iterable(self._weak.values()))
         for x, other in zip(operands, reversed(operands), strict=True):
             if issubclass(type(x), numbers) and not isinstance(x, (bool, np.generic)):
-                dtype: Any = getattr(other, "dtype", None)
+                has_dtype = issubclass(type(other), (np.ndarray, np.generic)) or overrides(other)
+                dtype: Any = getattr(other, "dtype", None) if has_dtype else None
                 if issubclass(type(x), self._weak.get(getattr(dtype, "num", 0), ())) and np.result_type(x, dtype) == dtype:
                     x = errors.as_caller(np.add, (x, dtype.type(-0.0)), {})  # as NumPy at hand converts it, with its warnings
             yield x
