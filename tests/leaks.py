@@ -95,6 +95,9 @@ def resident() -> int:
 
 
 def state() -> tuple[int, list[int]]:
+    """After the interpreter's cache of attributes is emptied: it holds 4096 of the names looked up, each new string at another place (NumPy
+    makes such strings for the name of a dtype), until it is full."""
+    sys._clear_internal_caches() if hasattr(sys, "_clear_internal_caches") else sys._clear_type_cache()
     gc.collect()
     kept = (
         x,
