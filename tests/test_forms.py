@@ -596,6 +596,7 @@ OBJECTS = {
     "failing, reduced": lambda f: f.reduce(Failing(np.abs(ints()) + 1)),
     "failing, at": lambda f: f.at(ints(), [0], Failing(np.array([3]))),
     "failing handler": lambda f: f(FailingHandler(ints()), 3),
+    "failing handler by a float": lambda f: f(FailingHandler(ints()), 2.5),
     "Quantity": lambda f: f(ints() * u.m, 30 * u.cm),
     "Quantity by zero": lambda f: f(ints() * u.m, 0 * u.m),
     "Quantity of another kind": lambda f: f(ints() * u.m, 3 * u.s),

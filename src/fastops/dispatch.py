@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain, product
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +89,7 @@ class Remainder(WithLoops):
         if out is not None and (type(out) is not ndarray or out.flags.num & WARN_ON_WRITE):
             return self._any("__call__", *args, **kwargs)
         if self._weak and not {float, int}.isdisjoint((type(x1), type(x2))):
-            x1, x2 = self._weakly(x1, x2)
+            x1, x2 = self._weakly((x1, x2), (kind_of(x1), kind_of(x2)))
         # Two small operands of one shape need no look at the size that they broadcast to.
         if size1 * size2 >= LARGE and (size1 >= LARGE or size2 >= LARGE or x1.shape != x2.shape):
             result = self._large(x1, x2, out)
@@ -162,7 +162,7 @@ class Remainder(WithLoops):
                 return self._by_numpy(method, args, kwargs)
             self._prepare(operands)
             if method == "__call__":
-                args = (*self._weakly(*args[:2]), *args[2:])
+                args = (*self._weakly(args[:2], [kinds[0] if len(kinds) == 1 else None for kinds, _ in operands]), *args[2:])
             try:
                 return errors.as_caller(real, args, kwargs)
             except TypeError as error:
@@ -182,21 +182,18 @@ class Remainder(WithLoops):
         for dtype in filter(real_ufuncs.is_bfloat16, dtypes):
             self.loop(dtype)  # of any size: ml_dtypes' own loops do not warn of a zero divisor
         if method == "__call__":
-            args = (*self._weakly(*args[:2]), *args[2:])
+            args = (*self._weakly(args[:2], kinds), *args[2:])
         if all(dtype.num in self._served for dtype in dtypes):
             return errors.as_caller(real, args, kwargs)
         return self._by_numpy(method, args, kwargs)
 
-    def _weakly(self, *operands: Any) -> Iterator[Any]:
-        """The two operands, a number of Python's in the user-defined dtype of the other that takes it: the real ufunc knows the loop by
-        NumPy's older rules, by which it would not (a float from ml_dtypes 0.7 on; an integer, too, with NumPy 2.0)."""
-        numbers = tuple(chain.from_iterable(self._weak.values()))
-        for x, other in zip(operands, reversed(operands), strict=True):
-            if issubclass(type(x), numbers) and not isinstance(x, (bool, np.generic)):
-                has_dtype = issubclass(type(other), (np.ndarray, np.generic)) or overrides(other)
-                dtype: Any = getattr(other, "dtype", None) if has_dtype else None
-                if issubclass(type(x), self._weak.get(getattr(dtype, "num", 0), ())) and np.result_type(x, dtype) == dtype:
-                    x = errors.as_caller(np.add, (x, dtype.type(-0.0)), {})  # as NumPy at hand converts it, with its warnings
+    def _weakly(self, operands: Sequence[Any], dtypes: Sequence[Any]) -> Iterator[Any]:
+        """Two operands of these dtypes, a number of Python's in the user-defined dtype of the other that takes it: the real ufunc knows the
+        loop by NumPy's older rules, by which it would not (a float from ml_dtypes 0.7 on; an integer, too, with NumPy 2.0)."""
+        for x, dtype in zip(operands, reversed(dtypes), strict=True):
+            kinds = self._weak.get(getattr(dtype, "num", 0), ())
+            if issubclass(type(x), kinds) and not isinstance(x, (bool, np.generic)) and np.result_type(x, dtype) == dtype:
+                x = errors.as_caller(np.add, (x, dtype.type(-0.0)), {})  # as NumPy at hand converts it, with its warnings
             yield x
 
     def _prepare(self, operands: list[tuple[list[Any], int]]) -> None:

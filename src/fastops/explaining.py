@@ -23,7 +23,7 @@ WAYS = {
     DRIVER: "fastops' driver",
     KERNEL: "the kernel",
 }
-MADE_PLAIN = "operands of few elements and of another dtype or layout are made plain first"
+MADE_PLAIN = "operands of few elements and of another dtype, byte order or layout are made plain first"
 Story = dict[str, Any]
 
 
