@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from statistics import median
+from subprocess import PIPE, Popen
 
-SECONDS, ROUNDS = 3.0, 5
+SECONDS, ROUNDS = 1.0, 15
 
 WORKER = """
 import sys, time
@@ -36,41 +36,48 @@ def calls():
 for _ in range(5):
     calls()
 print("ready", flush=True)
-end, times = float(sys.stdin.readline()), []
-while time.time() < end:
-    start = time.perf_counter()
-    calls()
-    times.append(time.perf_counter() - start)
-print(len(times), sorted(times)[len(times) // 2] * 1e3)
+for line in sys.stdin:
+    end, times = float(line), []
+    while time.time() < end:
+        start = time.perf_counter()
+        calls()
+        times.append(time.perf_counter() - start)
+    print(len(times), sorted(times)[len(times) // 2] * 1e3, flush=True)
 """
 
 
-def together(count: int, **environment: str) -> tuple[int, float]:
-    """Calls that so many processes finish, and the median of what one took, in milliseconds."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_NUM")} | environment
-    workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(count)
-    ]
-    try:
-        for worker in workers:
-            if worker.stdout is None or worker.stdout.readline() != "ready\n":
+class Team:
+    """Processes that wait to be told until when to call."""
+
+    def __init__(self, count: int, environment: dict[str, str], group: ExitStack) -> None:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_NUM")} | environment
+        self._workers = [
+            group.enter_context(Popen([sys.executable, "-c", WORKER], env=env, stdin=PIPE, stdout=PIPE, text=True)) for _ in range(count)
+        ]
+        for worker in self._workers:
+            group.callback(worker.kill)
+            if self._line(worker) != "ready\n":
                 raise SystemExit("a process did not start")
-        for worker in workers:
+
+    def calls(self) -> tuple[int, float]:
+        """How many they finish, and the median of what one took, in milliseconds."""
+        until = time.time() + SECONDS
+        for worker in self._workers:
             if worker.stdin is not None:
-                worker.stdin.write(f"{time.time() + SECONDS}\n")
+                worker.stdin.write(f"{until}\n")
                 worker.stdin.flush()
-        results = [worker.communicate(timeout=120)[0].split() for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    return sum(int(done) for done, _ in results), median(float(took) for _, took in results)
+        results = [self._line(worker).split() for worker in self._workers]
+        return sum(int(done) for done, _ in results), median(float(took) for _, took in results)
+
+    @staticmethod
+    def _line(worker: Popen[str]) -> str:
+        return "" if worker.stdout is None else worker.stdout.readline()
 
 
 @contextmanager
 def busy() -> Iterator[None]:
     """Meanwhile another process keeps a core."""
-    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    other = Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield
     finally:
@@ -85,18 +92,20 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     alone = {"NUMBA_NUM_THREADS": "1"}
     ratios: dict[str, list[float]] = {}
-    for _ in range(ROUNDS):
-        yardstick, _ = together(cores, **alone)
-        (many, _), (serially, _) = together(4 * cores), together(4 * cores, **alone)
-        with busy():
-            (_, threaded), (_, serial) = together(1), together(1, **alone)
-        figures = {
-            "throughput of four processes a core": many / yardstick,
-            "the same, each on one thread": serially / yardstick,
-            "time of a process beside one that is busy": threaded / serial,
-        }
-        for name, figure in figures.items():
-            ratios.setdefault(name, []).append(figure)
+    with ExitStack() as group:
+        yard, many, many_alone = (Team(count, env, group) for count, env in [(cores, alone), (4 * cores, {}), (4 * cores, alone)])
+        one, one_alone = Team(1, {}, group), Team(1, alone, group)
+        for _ in range(ROUNDS):
+            yardstick, together, serially = (team.calls()[0] for team in (yard, many, many_alone))
+            with busy():
+                threaded, serial = one.calls()[1], one_alone.calls()[1]
+            figures = {
+                "throughput of four processes a core": together / yardstick,
+                "the same, each on one thread": serially / yardstick,
+                "time of a process beside one that is busy": threaded / serial,
+            }
+            for name, figure in figures.items():
+                ratios.setdefault(name, []).append(figure)
     result = {
         name: {"median": round(median(values), 2), "rounds": [round(value, 2) for value in values]} for name, values in ratios.items()
     }
