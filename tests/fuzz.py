@@ -60,6 +60,9 @@ def same(got: Any, want: Any) -> None:
     if isinstance(want, tuple):
         for a, b in zip(got, want, strict=True):
             same(a, b)
+    elif isinstance(want, np.ma.MaskedArray):
+        same(got.mask, want.mask)
+        same(got.data, want.data)
     elif isinstance(want, np.ndarray | np.generic) and want.dtype in DTYPES.values():
         assert_same_bits(got, want)
     elif isinstance(want, np.ndarray | np.generic) and want.dtype.kind in "fc":  # wider ones have bits that nobody fills
@@ -99,7 +102,8 @@ def remainders(draw: Draw, memory: Memory, log: Callable[[str], None], racing: b
         told(lambda: ours(*args, **keywords))
         return
     before = memory.copy()
-    want, wanted = told(lambda: twin(*args, **keywords))
+    *twins, place = memory.twins((*args, out))
+    want, wanted = told(lambda: twin(*twins, **(keywords if out is None else keywords | {"out": place})))
     want, left = (want.copy() if isinstance(want, np.ndarray) else want), memory.copy()
     memory.restore(before)
     got, error = told(lambda: ours(*args, **keywords))

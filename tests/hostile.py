@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import mmap
 from collections.abc import Callable
@@ -42,8 +43,14 @@ class Memory:
         return [region.tobytes() for region in self.regions]
 
     def restore(self, copies: list[bytes]) -> None:
-        for region, copy in zip(self.regions, copies, strict=True):
-            region[:] = np.frombuffer(copy, np.uint8)
+        for region, values in zip(self.regions, copies, strict=True):
+            region[:] = np.frombuffer(values, np.uint8)
+
+    def twins(self, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The same arrays if they lie in the regions, and copies of everything else."""
+        arrays = [x for x in operands if isinstance(x, np.ndarray)]
+        kept = [x for x in arrays if any(np.may_share_memory(x, region) for region in self.regions)]
+        return copy.deepcopy(operands, {id(x): x for x in kept})
 
     def array(self, draw: Draw, dtype: np.dtype[Any], shape: tuple[int, ...], writes: bool = False) -> Array:
         """An array in one of the regions, at its very end or beginning, by strides of any kind that fit."""
@@ -154,7 +161,7 @@ def operand(draw: Draw, memory: Memory, dtype: np.dtype[Any], shape: tuple[int, 
     if kind < 2:
         return draw(st.sampled_from(SCALARS))
     if kind == 2:
-        return draw(st.sampled_from(OBJECTS))
+        return copy.deepcopy(draw(st.sampled_from(OBJECTS)))
     array = memory.array(draw, dtype, shape)
     return disguised(draw, array) if kind == 3 else array[()] if kind == 4 else array
 
