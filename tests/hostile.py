@@ -148,7 +148,7 @@ def shapes(draw: Draw) -> tuple[int, ...]:
     if draw(st.integers(0, 5)) == 0:
         return (draw(st.sampled_from([1_000, 9_999, 10_000, 30_000])),)
     shape = tuple(draw(st.lists(LENGTHS, max_size=4)))
-    return shape if np.prod(shape, dtype=float) <= 30_000 else shape[:1]
+    return shape if np.prod([length or 1 for length in shape], dtype=float) <= 30_000 else shape[:1]  # `like` may leave out an axis
 
 
 def dtypes(draw: Draw) -> np.dtype[Any]:
