@@ -23,8 +23,8 @@ def kernels(compiled):
 WIDE = {name: dtype for name, dtype in DTYPES.items() if dtype.itemsize > 1}
 each_wide = pytest.mark.parametrize("dtype", WIDE.values(), ids=WIDE)
 INTEGER, FLOAT = DTYPES["int16"].newbyteorder(), DTYPES["float32"].newbyteorder()
-COUNTS = (1, 2, 3, 70, scatter_few.SORTED)
-ROWS = {"few rows": 4, "several": 150, "many": scatter_few.WHOLE + 1}  # of them some are named again, or none is
+COUNTS = (1, 2, 3, 70, 200)
+ROWS = {"few rows": 4, "several": 150, "many": 30_000}  # of them some are named again, or none is
 
 
 def plainly(call):
@@ -98,19 +98,28 @@ def test_it_is_written_before_anything_is_reported(count):
 
 
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("dtype", [INTEGER, FLOAT], ids=str)
-def test_an_error_of_integers_comes_before_anything_is_written(count, dtype):
-    """Not even the same bits: of a file, no page is. (Of floats it comes afterwards.)"""
-    x, u, indices = np.full(300, 8, dtype), np.full(count, 2, dtype.newbyteorder()), np.arange(count)
+@pytest.mark.parametrize("wrong", ["index", "divisor"])
+def test_an_error_comes_before_anything_is_written(count, wrong):
+    x, indices, u = np.full(300, 8, INTEGER), np.arange(count), np.full(count, 2, INTEGER.newbyteorder())
+    if wrong == "index":
+        indices[-1] = len(x)
+    else:
+        u[-1] = 0
+    with pytest.raises((IndexError, ZeroDivisionError), match=rf"\[{count - 1}\] is "):
+        scatter_div(x, indices, u)
+    assert (x == 8).all()
 
-    def entry(copy, numbers, by):
-        copy[...] = 3
-        raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        scatter_few.divide(entry, x, indices, u)
-    assert (x[:count] == (8 if dtype == INTEGER else 3)).all()
-    assert (x[count:] == 8).all()
+def test_where_the_entry_divides_the_other_byte_order():
+    """Up to 10 000 elements, and by updates of the same dtype."""
+    x, u = np.full(100, 9, FLOAT), np.ones(9_999, np.float32)
+    u[-1] = 2
+    assert not functions_run(lambda: scatter_div(x, np.arange(9_999) % 100, u))
+    assert (x[97], x[98]) == (9, 4.5)
+    assert "_scatter_div" in functions_run(lambda: scatter_div(x, np.arange(10_000) % 100, np.ones(10_000, np.float32)))
+    with pytest.raises(RuntimeError, match="float64"):
+        scatter_div(x, [98], np.full(1, 2.0))
+    assert x[98] == 4.5
 
 
 # --- what is no array yet, or of another dtype --------------------------------------------------------------------------------------------

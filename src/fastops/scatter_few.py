@@ -13,21 +13,18 @@ import numpy as np
 
 from . import scatter_compiled
 from .engine import errors
-from .scatter_operands import INDICES, INT32, INT64, converts, divisor_array, index_array, overlaps_itself
+from .scatter_operands import INDICES, INT32, INT64, converts, divisor_array, index_array
 
 LARGE = 10_000  # elements that are not few
-WHOLE, EACH = 1 << 15, 100  # elements of an input_x that is copied whole, at most, and for each update
-SORTED = 200  # updates whose rows are told apart by sorting
 
 _Array = np.ndarray[Any, Any]
 _Entry = Callable[[_Array, _Array, _Array], object]
 _LISTED = (list, tuple, int, bool, float)  # of Python
-_FIRST, _IN_ORDER = np.zeros(1, INT64), np.arange(SORTED, dtype=INT64)
 
 
 def divide(entry: _Entry, input_x: Any, indices: Any, updates: Any) -> bool:
-    """Whether operands could be made plain, and were divided by the entry: where input_x is of a subclass or in the other byte order, or
-    where a few of the others are no arrays yet, have another dtype or layout, or lie where input_x does."""
+    """Whether operands could be made plain, and were divided by the entry: where input_x is of a subclass, or where a few of the others are
+    no arrays yet, have another dtype or layout, or lie where input_x does."""
     if type(input_x) is np.ndarray:
         x = input_x
     elif isinstance(input_x, np.ndarray) and not isinstance(input_x, np.ma.MaskedArray):
@@ -43,9 +40,7 @@ def divide(entry: _Entry, input_x: Any, indices: Any, updates: Any) -> bool:
         return False
     if index is None or by is None:
         return False
-    if x.dtype is not dtype:
-        if x.dtype != dtype:
-            return by.size < LARGE and _divide_in_copy(entry, x, index, by)
+    if x.dtype is not dtype and x.dtype == dtype:
         x = x.view(dtype)
     if x is input_x and index is indices and by is updates:
         if by.size < LARGE and (by.base is not None or np.may_share_memory(by, x)):  # most that share are views, and to ask takes longer
@@ -113,51 +108,3 @@ def _base_array(x: Any) -> _Array | None:
     if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray) and x.size < LARGE):
         return np.asarray(x)
     return None
-
-
-def _divide_in_copy(entry: _Entry, x: _Array, index: _Array, by: _Array) -> bool:
-    """Divide in a native copy of the rows that are named, if all is right; otherwise nothing is done."""
-    flags, shape, count, dtype = x.flags, index.shape, index.size, by.dtype
-    if not x.ndim or not by.size or by.shape != shape + x.shape[1:] or not (flags.carray or (flags.writeable and not overlaps_itself(x))):
-        return False
-    own = None
-    if count == 1:
-        row = index.item()
-        if not 0 <= row < len(x):
-            return False
-        rows: Any = slice(row, row + 1)
-        copy, numbers = x[rows].astype(dtype), _FIRST
-    else:
-        rows = index.flatten()  # which may lie in input_x
-        listed = rows.tolist() if count < SORTED else [rows.min(), rows.max()]
-        if min(listed) < 0 or max(listed) >= len(x):
-            return False
-        copy, numbers, own = _rows_in_copy(x, rows, listed, dtype)
-    is_divided = dtype.kind not in "iu"  # whatever is raised: it is of the results
-    try:
-        entry(copy, numbers if len(shape) == 1 else numbers.reshape(shape), by)
-        is_divided = True
-    finally:
-        if is_divided:
-            result = copy if own is None else copy[own]
-            if count == 1:
-                x[rows] = result
-            else:  # several, to which NumPy is slow to convert
-                x.view(dtype)[rows] = result.byteswap(True)
-    return True
-
-
-def _rows_in_copy(x: _Array, rows: _Array, listed: list[int], native: np.dtype[Any]) -> tuple[_Array, _Array, _Array | None]:
-    """A native copy; of each update where its row is there; and the same again, if that is not their order."""
-    count, x = len(rows), x.view(native)
-    if x.size <= min(WHOLE, EACH * count):
-        return x.byteswap(), rows, rows
-    if count >= SORTED:
-        named, numbers = np.unique(rows, return_inverse=True)
-        return x[named].byteswap(True), numbers, numbers
-    copy = x[rows].byteswap(True)
-    if len({*listed}) == count:
-        return copy, _IN_ORDER[:count], None
-    places = dict(zip(listed, range(count), strict=True))  # of a row that is named again, the last
-    numbers = np.array([places[row] for row in listed])
-    return copy, numbers, numbers

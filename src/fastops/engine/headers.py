@@ -56,7 +56,14 @@ class Array(ctypes.Structure):
 class Dtype(ctypes.Structure):
     """The first fields of PyArray_Descr."""
 
-    _fields_ = [("object", ctypes.c_byte * HEAD), ("scalar", ctypes.c_void_p), ("letters", ctypes.c_char * 4), ("num", ctypes.c_int)]
+    _fields_ = [
+        ("object", ctypes.c_byte * HEAD),
+        ("scalar", ctypes.c_void_p),
+        ("letters", ctypes.c_char * 2),
+        ("order", ctypes.c_byte),  # of bytes: a letter
+        ("flags", ctypes.c_byte),
+        ("num", ctypes.c_int),
+    ]
 
 
 _CPYTHON = (
@@ -107,11 +114,12 @@ def _heads() -> bool:
     names = ("out",)
     line = Tuple.from_address(id(names))
     right = _type(names) == id(tuple) and (line.length, line.first) == (1, id(names[0]))
-    for x in (np.zeros((3, 0, 5), np.int8), np.zeros((), np.float64), np.zeros((7, 1), np.float16)[::2]):
+    other = np.dtype(np.float16).newbyteorder()
+    for x in (np.zeros((3, 0, 5), np.int8), np.zeros((), np.float64), np.zeros((7, 1), other)[::2]):
         head, dtype = Array.from_address(id(x)), Dtype.from_address(id(x.dtype))
         right = right and _type(x) == id(np.ndarray) and (head.ndim, head.dtype) == (x.ndim, id(x.dtype))
         right = right and tuple(head.shape[: x.ndim]) == x.shape and tuple(head.strides[: x.ndim]) == x.strides
-        right = right and (dtype.num, dtype.scalar) == (x.dtype.num, id(x.dtype.type))
+        right = right and (dtype.num, dtype.scalar, chr(dtype.order)) == (x.dtype.num, id(x.dtype.type), x.dtype.byteorder)
     return right
 
 

@@ -61,7 +61,7 @@ word_at, type_of, value_of = field(Word, "word"), field(Object, "type"), field(O
 data_of, ndim_of, shape_of, strides_of, dtype_of, flags_of = (
     field(Array, name) for name in ("data", "ndim", "shape", "strides", "dtype", "flags")
 )
-scalar_of, number_of = field(Dtype, "scalar"), field(Dtype, "num")
+scalar_of, order_of, number_of = (field(Dtype, name) for name in ("scalar", "order", "num"))
 length_of, first_of = field(Tuple, "length"), field(Tuple, "first")
 plain_of, other_of, small_limit, user_number, keyword_of = (field(Gate, name) for name in ("plain", "other", "large", "user_num", "out"))
 none_of, ndarray_of, int_of, float_of = (field(Gate, name) for name in ("none", "ndarray", "int", "float"))

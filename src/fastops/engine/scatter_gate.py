@@ -5,13 +5,20 @@ Plain are arrays that do not overlap, input_x and updates of one dtype whose ker
 more in each row. The axes of indices lie as one, there and in updates. What is not plain, and what the kernel finds wrong before it writes
 anything, is for Python. If floating-point flags come up, Python has the last word too: it warns or raises.
 
+Plain is also a small input_x in the other byte order: each row has its bytes turned before it is divided, and back.
+
 Objects come as addresses, borrowed; what goes back is a new reference, or null with an exception set.
 """
 
 import ctypes
+import sys
 
-from ..kernels.primitives import WORD, address, call_loop, inlined, read_word, scratch, write_word
+from numba import types
+
+from ..kernels.primitives import WORD, address, call_loop, inlined, pointer, read_word, reader, scratch, write_word
 from ..kernels.scatter_plan import (
+    CHECK,
+    DIVIDE,
     DIVISION,
     FOUND,
     INDEX_STEP,
@@ -25,6 +32,7 @@ from ..kernels.scatter_plan import (
     PHASE,
     ROWS,
     RUNS,
+    SHARE,
     UPDATE_ROW,
     UPDATE_STEP,
     UPDATES,
@@ -48,6 +56,7 @@ from .objects import (
     ndarray_of,
     ndim_of,
     number_of,
+    order_of,
     other_of,
     plain_of,
     product,
@@ -62,6 +71,7 @@ from .objects import (
     vectorcall,
     word_at,
 )
+from .scatter_layout import SEVERAL, are_apart, before_run, high, low, offset, step_of, turn_row
 from .vectorcall import BUILT_IN, ScatterGate
 
 SIGNATURE = WORD(WORD, WORD, WORD, WORD)
@@ -69,85 +79,36 @@ ROOM = 0  # where in the object its room begins: given when this is compiled
 NOT_FOR_HERE, LAST_INTEGER = -1, 10  # NPY_ULONGLONG
 NUMBERS = ScatterGate.numbers.offset
 index_32, index_64, work_of, far = (field(ScatterGate, name) for name in ("index_32", "index_64", "work", "far"))
-MOST_RUNS, SEVERAL = 256, -(1 << 63)  # of a row; and in place of a stride: of several axes that are not one
-plan_memory, call_memory, table_memory = scratch(ctypes.sizeof(Plan)), scratch(16), scratch(16 * MOST_RUNS)
-WORDS = ctypes.sizeof(Plan)
+OTHER_ORDER = ord(">" if sys.byteorder == "little" else "<")
+MOST_RUNS, WORDS = 256, ctypes.sizeof(Plan)  # of a row
+plan_memory, call_memory, table_memory, index_memory = scratch(WORDS), scratch(16), scratch(16 * MOST_RUNS), scratch(8)
+index_as_32, index_as_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
 
 
 @inlined
-def step_of(shape, strides, axes, size):
-    """The stride of the one axis that the first axes are, in row-major order (`size` if they have one element), or SEVERAL."""
-    step, following, seen = size, 0, False
-    for axis in range(axes - 1, -1, -1):
-        length, stride = word_at(shape + 8 * axis), word_at(strides + 8 * axis)
-        if length != 1:
-            if not seen:
-                step, seen = stride, True
-            elif stride != following:
-                return SEVERAL
-            following = stride * length
-    return step
-
-
-@inlined
-def before_run(shape, strides, others, axes):
-    """How many of the axes come before the last ones that are one in both layouts."""
-    following, other, seen = 0, 0, False
-    for axis in range(axes - 1, -1, -1):
-        length, stride, beside = word_at(shape + 8 * axis), word_at(strides + 8 * axis), word_at(others + 8 * axis)
-        if length != 1:
-            if seen and (stride != following or beside != other):
-                return axis + 1
-            following, other, seen = stride * length, beside * length, True
-    return 0
-
-
-@inlined
-def offset(number, shape, strides, axes):
-    """Of the element of that number, in row-major order."""
-    place = 0
-    for axis in range(axes - 1, -1, -1):
-        length = word_at(shape + 8 * axis)
-        place += number % length * word_at(strides + 8 * axis)
-        number //= length
-    return place
-
-
-@inlined
-def are_apart(shape, strides, axes, size):
-    """Whether each axis steps over all that the shorter strides span, so that no two elements share memory."""
-    extent, seen = size, 0
-    for _ in range(axes):
-        next, least = 0, 0
-        for axis in range(axes):
-            stride = abs(word_at(strides + 8 * axis))
-            if (seen >> axis) & 1 == 0 and ((seen >> next) & 1 or stride < least or axis == 0):
-                next, least = axis, stride
-        seen |= 1 << next
-        length = word_at(shape + 8 * next)
-        if length > 1:
-            if least < extent:
-                return False
-            extent += least * (length - 1)
-    return True
-
-
-@inlined
-def low(x):
-    """Where its memory begins."""
-    start, shape, strides = data_of(x), shape_of(x), strides_of(x)
-    for axis in range(ndim_of(x)):
-        start += min(word_at(strides + 8 * axis), 0) * (word_at(shape + 8 * axis) - 1)
-    return start
-
-
-@inlined
-def high(x, size):
-    """And where it ends."""
-    start, shape, strides = data_of(x), shape_of(x), strides_of(x)
-    for axis in range(ndim_of(x)):
-        start += max(word_at(strides + 8 * axis), 0) * (word_at(shape + 8 * axis) - 1)
-    return start + size
+def divide_turned(gate, plan, call, table, size, count, runs, length):
+    """All of the plan that is made, where input_x is in the other byte order: a row at a time, for the same may be named again."""
+    write_word(plan, PHASE, CHECK)
+    write_word(plan, SHARE, count)
+    call_loop(work_of(gate), address(call), 0, 0, 0)
+    if read_word(plan, FOUND) >= OUTSIDE:
+        return
+    index, index_step, narrow = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), read_word(plan, NARROW)
+    x, rows, x_row, x_step = read_word(plan, X), read_word(plan, ROWS), read_word(plan, X_ROW), read_word(plan, X_STEP)
+    one, update, update_row = index_memory(), read_word(plan, UPDATES), read_word(plan, UPDATE_ROW)
+    write_word(plan, PHASE, DIVIDE)
+    write_word(plan, SHARE, max(runs, length))
+    write_word(plan, LAST, 1)
+    write_word(plan, INDICES, address(one))
+    write_word(plan, NARROW, 0)
+    for k in range(count):
+        row = index_as_32(index, k * index_step) if narrow else index_as_64(index, k * index_step)
+        if 0 <= row < rows:  # another thread may have changed it
+            write_word(one, 0, row)
+            write_word(plan, UPDATES, update + k * update_row)
+            turn_row(x + row * x_row, table, runs, length, x_step, size)
+            call_loop(work_of(gate), address(call), 0, 0, 0)
+            turn_row(x + row * x_row, table, runs, length, x_step, size)
 
 
 @inlined
@@ -158,7 +119,11 @@ def divide(gate, x, indices, updates):
         return NOT_FOR_HERE
     number = number_of(dtype_of(x))
     served = gate + SERVED + EACH * (number if 0 <= number < BUILT_IN else BUILT_IN)
-    if canonical(served) != dtype_of(x) or dtype_of(updates) != dtype_of(x):
+    dtype = canonical(served)
+    if dtype == 0 or dtype_of(updates) != dtype:
+        return NOT_FOR_HERE
+    turned = dtype_of(x) != dtype
+    if turned and (number_of(dtype) != number or order_of(dtype_of(x)) != OTHER_ORDER):
         return NOT_FOR_HERE
     narrow = dtype_of(indices) == index_32(gate)
     if not narrow and dtype_of(indices) != index_64(gate):
@@ -175,6 +140,8 @@ def divide(gate, x, indices, updates):
     elements, row_size = count * row_elements, row_elements * size
     x_row = word_at(strides_of(x)) if rows > 1 else row_size
     if elements == 0 or rows == 0 or (elements >= limit_of(served) and (row_elements > 1 or rows * abs(x_row) >= far(gate))):
+        return NOT_FOR_HERE
+    if turned and elements >= small_limit(gate):
         return NOT_FOR_HERE
     outer = before_run(row, x_strides, u_strides, rank - 1)
     runs, axes = product(gate, row, outer), rank - 1 - outer
@@ -210,10 +177,13 @@ def divide(gate, x, indices, updates):
     write_word(plan, OFFSETS, address(table))
     write_word(call, 0, address(plan))
     write_word(call, 8, 0)
-    thread = 0 if elements < small_limit(gate) else release_gil(gate)
-    call_loop(work_of(gate), address(call), 0, 0, 0)
-    if thread != 0:
-        take_gil(gate, thread)
+    if turned:
+        divide_turned(gate, plan, call, table, size, count, runs, row_elements // runs)
+    else:
+        thread = 0 if elements < small_limit(gate) else release_gil(gate)
+        call_loop(work_of(gate), address(call), 0, 0, 0)
+        if thread != 0:
+            take_gil(gate, thread)
     found = read_word(plan, FOUND)
     if found >= OUTSIDE:
         return NOT_FOR_HERE
