@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import os
+import signal
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,13 @@ import pytest
 import fastops
 from fastops import dispatch, ufuncs
 from fastops.engine import driving, iteration, threads
+
+
+def pytest_configure() -> None:
+    """Where the tests were started in the background, Ctrl-C is ignored, and would be by the processes that tests interrupt."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 # --- operations and dtypes ----------------------------------------------------------------------------------------------------------------
 OPERATIONS: dict[str, tuple[Callable[..., Any], np.ufunc]] = {
