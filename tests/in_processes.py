@@ -73,8 +73,8 @@ def right():
 EVERY_CALL = (
     LARGE_CALLS
     + """
-from fastops import scatter_compiled
-scatter_compiled.LEAST_UPDATES = 1
+from fastops import scatter_sharing
+scatter_sharing.LEAST_UPDATES = 1
 table, rows = np.arange(1.0, 64_001.0).reshape(500, 128), np.random.default_rng(1).integers(0, 500, 2_000)
 by = np.random.default_rng(2).integers(1, 4, (2_000, 128)).astype(float)
 divided, few, small = table.copy(), np.arange(1, 60), np.arange(-30, 29)

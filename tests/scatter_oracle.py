@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from conftest import DTYPES, assert_same_bits, is_float, make_by_turns, mixed_values
 
-from fastops import scatter, scatter_compiled
+from fastops import scatter, scatter_compiled, scatter_sharing
 from fastops.engine import driving, threads
 from fastops.scatter import scatter_div
+from fastops.scatter_sharing import Order
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +55,11 @@ NEVER = sys.maxsize
 
 def alone(**settings: int) -> Settings:
     """On one thread."""
-    return {(threads, "worthwhile"): lambda work: False} | {(scatter_compiled, name): value for name, value in settings.items()}
+    return {(threads, "worthwhile"): lambda work: False, **at_their_places(settings)}
+
+
+def at_their_places(settings: dict[str, Any]) -> Settings:
+    return {(scatter_sharing if hasattr(scatter_sharing, name) else scatter_compiled, name): value for name, value in settings.items()}
 
 
 def shared(workers: int, **settings: Any) -> Settings:
@@ -62,25 +67,31 @@ def shared(workers: int, **settings: Any) -> Settings:
     return {
         (threads, "worthwhile"): lambda work: True,
         (threads, "workers"): lambda work: workers,
-        **{(scatter_compiled, name): value for name, value in {"LEAST": 1, **settings}.items()},
+        **at_their_places({"LEAST": 1, "LEAST_UPDATES": 0, **settings}),
     }
 
 
 def in_blocks(workers: int, **settings: Any) -> Settings:
     """By parts of blocks; rows of one element are sorted."""
-    return shared(workers, **ANY_INPUT, NARROW=0, NAMED=1, LEAST_BLOCK=0, LEAST_UPDATES=0, **settings)
+    return shared(workers, **ANY_INPUT, **ANY_ORDER, NARROW=0, NAMED=1, LEAST_BLOCK=0, **settings)
 
 
 def by_sorting(workers: int, **settings: Any) -> Settings:
-    return shared(workers, **ANY_INPUT, NARROW=NEVER, **settings)
+    return shared(workers, **ANY_INPUT, **ANY_ORDER, NARROW=NEVER, **settings)
+
+
+def by_ranges(workers: int, **settings: Any) -> Settings:
+    """If indices ascend or descend; otherwise all is checked, and then one thread divides."""
+    return shared(workers, order_of=lambda *_: Order(ranges=True), NARROW=NEVER, FAR_ALONE=NEVER, FAR=NEVER, FAR_FOR_MANY=NEVER, **settings)
 
 
 def by_columns(workers: int, **settings: Any) -> Settings:
     """If a row has several."""
-    return shared(workers, COLUMNS=1, NARROW=0, LEAST_BLOCK=NEVER, FAR_ALONE=NEVER, FAR_FOR_MANY=NEVER, **settings)
+    return shared(workers, **ANY_ORDER, COLUMNS=1, NARROW=0, LEAST_BLOCK=NEVER, FAR_ALONE=NEVER, FAR_FOR_MANY=NEVER, **settings)
 
 
 ANY_INPUT = {"FAR": 0, "FAR_ALONE": 0, "FAR_FOR_MANY": 0}
+ANY_ORDER = {"order_of": lambda *_: Order()}
 WAYS: dict[str, Settings] = {
     "entry": alone(),  # as far as the call is plain; the others have no native entry
     "compiled": alone(),
@@ -90,6 +101,8 @@ WAYS: dict[str, Settings] = {
     "sorted": by_sorting(3, SORTED=2),
     "sorted, one block": by_sorting(2),
     "columns": by_columns(3),
+    "ranges": by_ranges(3),
+    "ranges, pieces": by_ranges(2, PIECE=23),
     "plain": {
         **{(scatter, name): NEVER for name in ("LARGE", "MANY", "OFTEN")},
         (scatter, "_calls"): {},

@@ -169,6 +169,7 @@ WAYS_OF_WORK = {  # the phases of which tasks were shared out, for int16 and for
     "blocks": ([CHECK, OWN], [CHECK, OWN]),
     "sorted": ([CHECK, OWN], [CHECK, OWN]),
     "columns": ([CHECK, DIVIDE], [CHECK, DIVIDE]),
+    "ranges": ([CHECK], [CHECK]),  # where they are none
     "plain": ([], []),
 }
 

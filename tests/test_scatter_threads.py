@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,11 @@ import numpy as np
 import pytest
 from conftest import DTYPES, assert_same_bits
 from in_processes import FORK, LAYERS, each_layer_slowly, layer_of, run, unix
-from scatter_oracle import WAYS, by, by_columns, by_sorting, divisors, in_blocks, refuses, sequential, shared, values
+from scatter_oracle import WAYS, by, by_columns, by_ranges, by_sorting, divisors, in_blocks, refuses, sequential, shared, values
 
-from fastops import scatter_compiled
+from fastops import scatter, scatter_compiled, scatter_sharing
 from fastops.kernels.scatter_plan import AT_ONCE
+from fastops.scatter import scatter_div
 
 COUNT, BLOCK = 4_000, 1_500  # updates: one block, or several
 WORKERS = (1, 2, 3, 7)
@@ -35,11 +37,19 @@ def crowded_later(rows, rng):
     return indices
 
 
+def in_parts(indices, rng):
+    """Of ten parts, each in any order."""
+    return indices[np.argsort(indices * 10 // (indices.max() + 1) + rng.random(COUNT))]
+
+
 INDICES = {
     "random": lambda rows, rng: rng.integers(0, rows, COUNT),
     "all one row": lambda rows, rng: np.full(COUNT, rows // 2),
     "crowded later": crowded_later,
-    "sorted": lambda rows, rng: np.sort(rng.integers(0, rows, COUNT)),
+    "ascending": lambda rows, rng: np.sort(rng.integers(0, rows, COUNT)),
+    "descending": lambda rows, rng: np.sort(rng.integers(0, rows, COUNT, np.int32))[::-1],
+    "ascending by parts": lambda rows, rng: in_parts(np.sort(rng.integers(0, rows, COUNT)), rng),
+    "ascending, but one": lambda rows, rng: np.r_[np.sort(rng.integers(0, rows, COUNT - 1)), rows // 2],
     "two hot rows": hot,
     "all different": lambda rows, rng: rng.permutation(COUNT) % rows,
     "strided": lambda rows, rng: rng.integers(0, rows, 2 * COUNT, np.int32)[::-2],
@@ -64,6 +74,7 @@ def of_threads(*numbers, blocks):
         *(in_blocks(n, BLOCK=block) for n in numbers for block in blocks),
         *(by_sorting(n, SORTED=-(-block // n)) for n in numbers for block in blocks),
         *(by_columns(n) for n in numbers),
+        *(by_ranges(n) for n in numbers),
     ]
 
 
@@ -95,7 +106,7 @@ def test_one_thread_does_what_is_crowded(way, monkeypatch):
     left, alone = [], scatter_compiled._Work._alone
     monkeypatch.setattr(scatter_compiled._Work, "_alone", lambda work, phase: left.append(work._plan.first) or alone(work, phase))
     later = np.r_[np.arange(BLOCK), np.full(COUNT - BLOCK, 3)]
-    with by({**way, (scatter_compiled, "BLOCK"): BLOCK}) as call:
+    with by({**way, (scatter_sharing, "BLOCK"): BLOCK}) as call:
         for indices, want in ((np.arange(COUNT), []), (np.full(COUNT, 3), [0]), (later, [BLOCK])):
             left.clear()
             call(np.ones((COUNT, 3)), indices, np.ones((COUNT, 3)))
@@ -184,7 +195,7 @@ CALLS = """
 import os, sys
 import numpy as np
 import fastops
-from fastops import scatter_compiled
+from fastops import scatter, scatter_compiled, scatter_sharing
 from fastops.engine import driving, threads
 rng = np.random.default_rng(0)
 jobs = []
@@ -193,11 +204,12 @@ for dtype, shape, count in shapes:
     x = rng.integers(1, 100, shape).astype(dtype)
     indices = rng.integers(0, shape[0], count) if shape != (300,) else np.full(count, 7)
     jobs.append((x, indices, rng.integers(1, 3, (count, *shape[1:])).astype(dtype)))
+jobs.append((jobs[0][0], np.sort(jobs[0][1]), jobs[0][2]))
 shared, share = [], driving.share
 driving.share = lambda *args: shared.append(1) or share(*args)
 limit, threads.WORTHWHILE = threads.limit, 1e-9  # whatever the layer costs here
-scatter_compiled.FAR = scatter_compiled.FAR_ALONE = scatter_compiled.FAR_FOR_MANY = 0
-scatter_compiled.LEAST_UPDATES = 1
+scatter_sharing.FAR = scatter_sharing.FAR_ALONE = scatter_sharing.FAR_FOR_MANY = 0
+scatter_sharing.LEAST_UPDATES = 1
 def results(workers):
     threads.limit = lambda: workers
     return [fastops.scatter_div(x.copy(), indices, u).tobytes() for x, indices, u in jobs]
@@ -254,7 +266,7 @@ print(*codes, len(wrong), right())
 
 
 # --- which way --------------------------------------------------------------------------------------------------------------------------
-SHARES = {  # of input_x and updates, by two threads and by eight: how they share the work
+SHARES = {  # of input_x and updates, by two threads and by eight: how they share the work, in no order of the indices
     (10_000, 128): (2_000, "blocks", "blocks"),
     (10, 20_000): (50, "columns", "columns"),
     (4, 1_000_000): (1, "columns", "columns"),
@@ -264,20 +276,87 @@ SHARES = {  # of input_x and updates, by two threads and by eight: how they shar
     (1_000,): (5_000, "alone", "alone"),
     (50, 128): (500, "alone", "alone"),
 }
+ORDERS = {  # of 20 000 updates: how two threads share them if input_x is near, and if it is far
+    "random": (lambda indices, rng: rng.permutation(indices), "alone", "sorted"),
+    "ascending": (lambda indices, rng: indices, "ranges", "ranges"),
+    "descending": (lambda indices, rng: indices[::-1], "ranges", "ranges"),
+    "ascending by parts": (lambda indices, rng: rng.permuted(indices.reshape(8, -1), axis=1).reshape(-1), "ranges", "ranges"),
+    "ascending, but for one": (lambda indices, rng: np.r_[indices[1:], indices[0]], "alone", "alone"),
+    "up and down": (lambda indices, rng: np.r_[indices[::2], indices[1::2][::-1]], "alone", "alone"),
+    "all one row": (lambda indices, rng: np.full(20_000, 7), "alone", "alone"),
+}
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """The ways that calls take, one after another."""
+    work, ways = scatter_compiled._Work, []
+    blocks, columns, alone, ranges = work._by_blocks, work._by_columns, work._alone, work._by_ranges
+    monkeypatch.setattr(work, "_by_blocks", lambda *a, sort: ways.append("sorted" if sort else "blocks") or blocks(*a, sort=sort))
+    monkeypatch.setattr(work, "_by_columns", lambda *a: ways.append("columns") or columns(*a))
+    monkeypatch.setattr(work, "_alone", lambda *a: ways.append("alone") or alone(*a))
+    monkeypatch.setattr(work, "_by_ranges", lambda *a: ranges(*a) and (ways.append("ranges") or True))
+    return ways
 
 
 @pytest.mark.parametrize("shape", SHARES, ids=str)
-def test_who_shares_what(shape, monkeypatch):
-    work, taken = scatter_compiled._Work, []
-    blocks, columns, alone = work._by_blocks, work._by_columns, work._alone
-    monkeypatch.setattr(work, "_by_blocks", lambda *a, sort: taken.append("sorted" if sort else "blocks") or blocks(*a, sort=sort))
-    monkeypatch.setattr(work, "_by_columns", lambda *a: taken.append("columns") or columns(*a))
-    monkeypatch.setattr(work, "_alone", lambda *a: taken.append("alone") or alone(*a))
+def test_who_shares_what(shape, taken):
     count, *wanted = SHARES[shape]
     x, indices = np.ones(shape, np.float32), np.random.default_rng(8).integers(0, shape[0], count)
     for workers, want in zip((2, 8), wanted, strict=True):
         taken.clear()
-        with by(shared(workers)) as call:
+        with by(shared(workers, LEAST_UPDATES=16)) as call:
             call(x, indices, np.full((count, *shape[1:]), 2, np.float32))
         assert taken == [want]
     assert np.array_equal(x.reshape(shape[0], -1)[:, -1], 0.25 ** np.bincount(indices, minlength=shape[0]).astype(np.float32))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_order_decides(order, taken):
+    arrange, *wanted = ORDERS[order]
+    for rows, want in zip((30_000, 5_000_000), wanted, strict=True):
+        rng = np.random.default_rng(9)
+        indices = arrange(np.sort(rng.choice(rows, 20_000, replace=False)), rng)
+        x, u = np.ones(rows, np.float32), np.arange(1, 20_001, dtype=np.float32)
+        taken.clear()
+        with by(shared(2)) as call, np.errstate(all="ignore"):
+            assert_same_bits(call(x.copy(), indices, u), sequential(x, indices, u))
+        assert taken == [want]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_tasks_begin_with_another_row(dtype):
+    """Whatever runs of one row the updates have, and wherever tasks begin among them: these name rows of their own, if they ascend."""
+    for count in range(2, 12):
+        for ends in itertools.product((0, 1), repeat=count - 1):
+            indices = np.cumsum([0, *ends], dtype=dtype)
+            if count > 7 and 2 < indices[-1] < count - 3:
+                continue  # most of them
+            for order in (indices, indices[::-1]):
+                x, u = np.full(count, 360.0), np.arange(1.0, count + 1) / 7
+                with by(by_ranges(2)) as call:
+                    assert_same_bits(call(x.copy(), order, u), sequential(x, order, u))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_the_entry_leaves_to_threads_what_ascends(dtype, monkeypatch):
+    """And divides at once, however much there is, where one thread is as fast."""
+    seen, n = [], 200_000
+    with by("entry") as call:
+        monkeypatch.setattr(scatter_div._gate, "other", lambda *args: seen.append(args) or scatter._scatter_div(*args))
+        rising = np.arange(n, dtype=dtype) // 2
+        for indices, want in (
+            (rising, 1),
+            (rising[::-1], 1),
+            (np.repeat(rising, 2)[::2], 1),
+            (np.random.default_rng(3).permutation(rising), 0),
+            (np.r_[rising[1:], rising[:1]][np.r_[0, n - 1 : 0 : -1]], 0),
+            (np.zeros(n, dtype), 0),
+            (rising[:100], 0),
+        ):
+            seen.clear()
+            x, u = np.ones(n, np.float32), np.random.default_rng(4).uniform(0.5, 2, indices.size).astype(np.float32)
+            expected = x.copy()
+            np.divide.at(expected, indices, u)
+            assert_same_bits(call(x, indices, u), expected)
+            assert len(seen) == want

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dispatch, info, loops, real_ufuncs, rehearsal, scatter, scatter_compiled, ufuncs
+from . import dispatch, info, loops, real_ufuncs, rehearsal, scatter, scatter_compiled, scatter_sharing, ufuncs
 from .engine import compiler, threads, vectorcall
 from .engine.operands import broadcast_size, kind_of
 from .kernels.scatter_plan import CHECK, DIVIDE
@@ -142,9 +142,11 @@ def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
         if found.way != KERNEL or found.operands is None:
             return _story(found.way, 1, found.by_python, _whys_of_small(x, updates, found))
         part, copied = _first_part(*found.operands)
-        work, workers, (way, why, block) = scatter_compiled.choose(*part, CHECK, DIVIDE)
+        work, workers, (way, why, block) = scatter_compiled.choose(*part, CHECK, DIVIDE, order=scatter_sharing.Order())
         whys = [*([MADE_PLAIN] if found.comes_again else []), *copied, *_whys_of_work(work, workers), *([why] if why else [])]
-        workers = 1 if way == scatter_compiled.ALONE else workers
+        if workers > 1:
+            whys[-1] += ", if indices come in no order; threads share those that ascend or descend by ranges of rows"
+        workers = 1 if way == scatter_sharing.ALONE else workers
         return {**_story(KERNEL, workers, True, whys), "threads_by": way if workers > 1 else None, "block": block or None}
 
     def prepare() -> None:
@@ -170,7 +172,11 @@ def _whys_of_small(x: Any, updates: Any, found: rehearsal.Rehearsal) -> Iterator
     if found.way == NATIVE:
         if found.comes_again:
             yield MADE_PLAIN
-        yield f"plain arrays, and fewer elements than the {_limit(scatter.scatter_div, x.dtype):,} from which threads may pay"
+        limit = _limit(scatter.scatter_div, x.dtype)
+        if np.size(updates) < limit:
+            yield f"plain arrays, and fewer elements than the {limit:,} from which threads may pay"
+        else:
+            yield "plain arrays, and rows of one element of a near input_x: threads pay only if indices ascend or descend"
     elif not (x.size and np.size(updates)):
         yield "there is nothing to divide"
     else:

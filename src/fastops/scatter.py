@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import scatter_compiled, scatter_few
+from . import scatter_compiled, scatter_few, scatter_sharing
 from .engine import compiler, errors, threads, vectorcall
 from .real_ufuncs import twins
 from .scatter_compiled import OUTSIDE, ZERO
@@ -189,7 +189,7 @@ class ScatterDiv:
     def _limit(self) -> None:
         """Calls are small while threads do not pay."""
         if self._gate is not None:
-            self._gate.far = scatter_compiled.far(threads.processors(), alone=True)
+            self._gate.far = scatter_sharing.far(threads.processors(), alone=True)
             large = int(min(threads.least() / scatter_compiled.UPDATE, sys.maxsize))
             for twin in (twin for dtype in list(scatter_compiled.kernels) for twin in twins(dtype)):
                 vectorcall.limit(self._gate, twin, large)

@@ -1,14 +1,5 @@
-"""The division of `scatter_div` by compiled code: the kernel of a dtype, pieces that it can walk where they lie, and threads.
-
-Threads own parts of input_x, so that every element sees its updates in their order, and the results are those of one thread. What is one's
-depends on the shape:
-
-- Rows of a cache line and more, and many of them: the updates are taken in blocks, and each thread has a part of every block, which lies in
-  one piece in memory. A row that two parts name belongs to the first of them, for this block.
-- Narrower rows: updates of a block are listed by owners first (rows of one cache line have the same), and then each goes through its lists.
-  It pays if rows come from beyond the nearer caches.
-- Few wide rows: each thread goes through all updates, for its own columns.
-- Otherwise one thread is as fast. It also does what is left from a block on of which a single part would have most.
+"""The division of `scatter_div` by compiled code: the kernel of a dtype, pieces that it can walk where they lie, and threads, as
+scatter_sharing.py has them share the work.
 """
 
 from __future__ import annotations
@@ -17,28 +8,20 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from . import scatter_sharing
 from .engine import compiler, driving, errors, threads
 from .kernels import scatter_plan
-from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, STATE_SIZE, WHOLE, ZERO
+from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, RANGE, STATE_SIZE, WHOLE, ZERO
 from .scatter_operands import is_line, offsets, pieces, why_copied
+from .scatter_sharing import ALONE, BY_COLUMNS, BY_RANGES, BY_SORTED_BLOCKS, Order, Sharing
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
 PIECE, FEW = 1 << 18, 1 << 14  # elements of what is copied at a time, and of an input_x that is soon copied as a whole
-COLUMNS = 2048  # bytes of a row that are worth a thread of their own
-NARROW = 64  # bytes of a row: threads that took turns with narrower ones in a block would each have to read all updates from memory
-BLOCK = 1 << scatter_plan.BLOCK_BITS  # updates that threads divide before they wait for each other, at most; and
-NAMED = 8  # so few that of as many rows only one is named: then most rows are named once
-LEAST_BLOCK, LEAST_UPDATES = 5_000.0, 16  # nanoseconds of work, and updates for each thread, that are worth it
-MOST_ROWS = 1 << 28  # that have marks, two bytes each; and many times as many have a number in lists
-SORTED = 1 << 15  # updates of a block that a thread sorts
-# Bytes of an input_x of narrow rows, and of rows of one element, from which it pays to sort; and of both if many threads do.
-FAR, FAR_ALONE, FAR_FOR_MANY, MANY_THREADS = 1 << 20, 1 << 24, 1 << 18, 4
-LEAST = 1 << 12  # updates that are worth a task
-BY_COLUMNS, BY_BLOCKS, BY_SORTED_BLOCKS, ALONE = "columns", "blocks", "sorted blocks", "alone"  # ways of threads
+LEAST = 1 << 12  # updates that are worth a task that checks them
 
 __all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel"]
 
@@ -122,11 +105,6 @@ def _address(x: _Array) -> int:
     return int(x.__array_interface__["data"][0])
 
 
-def far(workers: int, alone: bool) -> int:
-    """Bytes of an input_x of narrow rows, or of rows of one element, from which sorting for so many threads pays."""
-    return FAR_FOR_MANY if workers >= MANY_THREADS else FAR_ALONE if alone else FAR
-
-
 def _workers(work: float) -> int:
     """Threads for so many nanoseconds of work. What they run is made, before anything is written."""
     try:
@@ -144,21 +122,10 @@ _ONE_RUN = np.zeros(2, np.intp)  # the offsets of a row that is one run
 _AT_ITS_BEGINNING = _address(_ONE_RUN)
 
 
-class Sharing(NamedTuple):
-    """How threads divide, and why so."""
-
-    way: str = ALONE
-    why: str = ""
-    block: int = 0  # updates, if by blocks
-
-
-_ALONE = Sharing()
-
-
-def choose(x: _Array, index: _Array, by: _Array, *phases: int) -> tuple[float, int, Sharing]:
+def choose(x: _Array, index: _Array, by: _Array, *phases: int, order: Order | None = None) -> tuple[float, int, Sharing]:
     """How operands are divided, or checked alone, that the kernel walks where they lie: nanoseconds that it takes one core, about; how many
-    threads; and how they divide."""
-    return _Work(x, index, by).choose(*phases)
+    threads; and how they divide. The order of the indices is told by a few of them, if it is not given."""
+    return _Work(x, index, by).choose(*phases, order=order)
 
 
 class _Work:
@@ -189,7 +156,12 @@ class _Work:
     def run(self, *phases: int) -> int:
         """Check, divide, or both; what was found."""
         plan = self._plan
-        _, workers, sharing = self.choose(*phases)
+        work, workers, sharing = self.choose(*phases)
+        if sharing.way == BY_RANGES:
+            if self._by_ranges(workers):
+                return int(plan.found)
+            phases = (DIVIDE,)  # all is checked
+            sharing = self._sharing(work, workers, self._order(workers)._replace(ranges=False))
         if sharing.way == ALONE and (workers == 1 or DIVIDE in phases):
             self._alone(WHOLE if len(phases) == 2 else phases[0])
             return int(plan.found)
@@ -202,35 +174,36 @@ class _Work:
             self._by_blocks(sharing.block, workers, sort=sharing.way == BY_SORTED_BLOCKS)
         return int(plan.found)
 
-    def choose(self, *phases: int) -> tuple[float, int, Sharing]:
+    def choose(self, *phases: int, order: Order | None = None) -> tuple[float, int, Sharing]:
         """As above."""
         plan = self._plan
         work = plan.last * (UPDATE + plan.runs * plan.length * ELEMENT)
         workers = _workers(work)
-        return work, workers, self._sharing(work, workers) if workers > 1 and DIVIDE in phases else _ALONE
+        if workers == 1 or DIVIDE not in phases:
+            return work, workers, Sharing()
+        return work, workers, self._sharing(work, workers, order or self._order(workers))
 
-    def _sharing(self, work: float, workers: int) -> Sharing:
-        """How so many threads divide: alone where they would not be faster than one."""
-        plan = self._plan
-        if plan.rows > MOST_ROWS:
-            return self._sharing_of_columns("more rows than have marks")
-        if self._row_size < NARROW or self._row_size == self._size:
-            least = far(workers, self._row_size == self._size)
-            if plan.rows * abs(plan.x_row) >= least:
-                return Sharing(BY_SORTED_BLOCKS, "narrow rows from beyond the nearer caches", min(plan.last, BLOCK, SORTED * workers))
-            return Sharing(ALONE, f"narrow rows of less than {least:,} bytes, which one thread divides as fast")
-        block = min(plan.last, BLOCK, plan.rows // NAMED)
-        if block >= LEAST_UPDATES * workers and block * work / plan.last >= LEAST_BLOCK:
-            return Sharing(BY_BLOCKS, "many rows of a cache line and more", block)
-        return self._sharing_of_columns("rows or updates too few for blocks")
+    def _order(self, workers: int) -> Order:
+        return scatter_sharing.order_of(self._operands[1], abs(self._plan.x_row), workers)
 
-    def _sharing_of_columns(self, why: str) -> Sharing:
-        if self._row_size >= 2 * COLUMNS:
-            return Sharing(BY_COLUMNS, f"{why}, but wide rows")
-        return Sharing(ALONE, f"{why}, and rows of less than {2 * COLUMNS:,} bytes")
+    def _sharing(self, work: float, workers: int, order: Order) -> Sharing:
+        return scatter_sharing.sharing(self._plan, self._row_size, self._row_size == self._size, work, workers, order)
+
+    def _by_ranges(self, workers: int) -> bool:
+        """Whether all is done, or something was found; otherwise all is checked."""
+        plan, tasks = self._plan, scatter_sharing.TASKS * workers
+        plan.share = -(-plan.last // tasks)
+        extents = np.empty((-(-plan.last // plan.share), 2), np.int64)
+        plan.extents = _address(extents)
+        self._share(CHECK, len(extents), workers)
+        apart = not plan.found and scatter_sharing.are_apart(extents)
+        if apart:
+            self._share(RANGE, len(extents), workers)
+        plan.extents = 0
+        return apart or bool(plan.found)
 
     def _by_columns(self, workers: int) -> None:
-        plan, parts = self._plan, min(workers, self._row_size // COLUMNS)
+        plan, parts = self._plan, min(workers, self._row_size // scatter_sharing.COLUMNS)
         whole, line = (plan.runs, 1) if plan.runs > 1 else (plan.length, max(1, 64 // abs(plan.x_step)))
         plan.share = -(-whole // parts // line) * line
         self._share(DIVIDE, -(-whole // plan.share), workers)

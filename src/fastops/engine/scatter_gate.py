@@ -81,6 +81,7 @@ NUMBERS = ScatterGate.numbers.offset
 index_32, index_64, work_of, far = (field(ScatterGate, name) for name in ("index_32", "index_64", "work", "far"))
 OTHER_ORDER = ord(">" if sys.byteorder == "little" else "<")
 MOST_RUNS, WORDS = 256, ctypes.sizeof(Plan)  # of a row
+PLACES = 8  # of indices that are asked for their order
 plan_memory, call_memory, table_memory, index_memory = scratch(WORDS), scratch(16), scratch(16 * MOST_RUNS), scratch(8)
 index_as_32, index_as_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
 
@@ -112,6 +113,17 @@ def divide_turned(gate, plan, call, table, size, count, runs, length):
 
 
 @inlined
+def may_be_in_order(indices, step, narrow, count):
+    """Whether a few of so many indices ascend, or descend: then threads have ranges of rows (`scatter_sharing.order_of`)."""
+    share, ascend, descend = count // PLACES * step, True, True
+    before = index_as_32(pointer(indices), 0) if narrow else index_as_64(pointer(indices), 0)
+    for k in range(1, PLACES):
+        index = index_as_32(pointer(indices), k * share) if narrow else index_as_64(pointer(indices), k * share)
+        ascend, descend, before = ascend and before < index, descend and index < before, index
+    return ascend or descend
+
+
+@inlined
 def divide(gate, x, indices, updates):
     """What the call gives, or NOT_FOR_HERE."""
     array = ndarray_of(gate)
@@ -139,15 +151,19 @@ def divide(gate, x, indices, updates):
     rows, row_elements, count = word_at(shape_of(x)), product(gate, row, rank - 1), product(gate, shape_of(indices), more)
     elements, row_size = count * row_elements, row_elements * size
     x_row = word_at(strides_of(x)) if rows > 1 else row_size
-    if elements == 0 or rows == 0 or (elements >= limit_of(served) and (row_elements > 1 or rows * abs(x_row) >= far(gate))):
+    index_step = step_of(shape_of(indices), strides_of(indices), more, index_size)
+    if elements == 0 or rows == 0 or index_step == SEVERAL:
         return NOT_FOR_HERE
+    if elements >= limit_of(served) and (
+        row_elements > 1 or rows * abs(x_row) >= far(gate) or may_be_in_order(data_of(indices), index_step, narrow, count)
+    ):
+        return NOT_FOR_HERE  # for threads
     if turned and elements >= small_limit(gate):
         return NOT_FOR_HERE
     outer = before_run(row, x_strides, u_strides, rank - 1)
     runs, axes = product(gate, row, outer), rank - 1 - outer
-    index_step = step_of(shape_of(indices), strides_of(indices), more, index_size)
     update_row = step_of(shape_of(updates), strides_of(updates), more, row_size) if count > 1 else row_size
-    if runs > MOST_RUNS or index_step == SEVERAL or update_row == SEVERAL or not are_apart(shape_of(x), strides_of(x), rank, size):
+    if runs > MOST_RUNS or update_row == SEVERAL or not are_apart(shape_of(x), strides_of(x), rank, size):
         return NOT_FOR_HERE
     begin, end = low(x), high(x, size)
     if (begin < high(updates, size) and low(updates) < end) or (begin < high(indices, index_size) and low(indices) < end):

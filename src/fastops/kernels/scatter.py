@@ -8,6 +8,7 @@ task of. `work` is for these:
 CHECK        the indices of some updates, and whether one of their integers is 0
 WHOLE        all updates: checked, then divided
 DIVIDE       all updates, for a part of every row: the columns, or the runs, that this task owns
+RANGE        some updates, which name rows that those of no other task do
 
 And `work_together`, which only threads need:
 
@@ -22,7 +23,7 @@ from .division import RAISED_DIVIDE, RAISED_INVALID, RAISED_OVERFLOW, RAISED_UND
 from .flags import ALL_FLAGS, INVALID, OVERFLOW, UNDERFLOW, default_control, restore_control, restore_flags, save_flags
 from .flags import DIVIDE as BY_ZERO
 from .primitives import add_atomically, address, call_loop, inlined, or_atomically, pointer, read_atomically, read_word, scratch, write_word
-from .scatter_indices import BY_32, BY_64, BY_LIST, FOR_ZEROS, are_outside, prepare
+from .scatter_indices import BY_32, BY_64, BY_LIST, FOR_ZEROS, beginning, extent, prepare
 from .scatter_plan import (
     BLOCK,
     CALL,
@@ -32,6 +33,7 @@ from .scatter_plan import (
     DIVIDE,
     DIVISION,
     DONE,
+    EXTENTS,
     FIRST,
     FOUND,
     INDEX_STEP,
@@ -48,6 +50,7 @@ from .scatter_plan import (
     PARTS,
     PHASE,
     PIECES,
+    RANGE,
     REFUSED,
     ROWS,
     RUNS,
@@ -152,11 +155,14 @@ def work(args, dims, steps, data):
     indices, index_step, narrow = read_word(plan, INDICES), read_word(plan, INDEX_STEP), read_word(plan, NARROW)
     u, u_row, u_step = read_word(plan, UPDATES), read_word(plan, UPDATE_ROW), read_word(plan, UPDATE_STEP)
     offsets = pointer(read_word(plan, OFFSETS))
+    if phase in (CHECK, RANGE):
+        first, last = beginning(plan, task), beginning(plan, task + 1)
     if phase <= WHOLE:
-        if phase == CHECK:
-            first += task * share
-            last = min(first + share, last)
-        found = OUTSIDE if are_outside(indices, index_step, narrow, first, last, read_word(plan, ROWS)) else 0
+        least, most = extent(indices, index_step, narrow, first, last)
+        found = OUTSIDE if first < last and (least < 0 or most >= read_word(plan, ROWS)) else 0
+        if read_word(plan, EXTENTS):
+            write_word(pointer(read_word(plan, EXTENTS)), 16 * task, least)
+            write_word(pointer(read_word(plan, EXTENTS)), 16 * task + 8, most)
         if integer and not found:
             repeat, span = last - first, length
             if runs == 1 and u_row == length * u_step:  # rows that follow one another are one long run

@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import scatter_division
-from .division import Division, of_dtype
+from .division import Division, Formula, of_dtype
 from .elementwise import Elementwise
 from .lanes import INT32, Lane, Processor, operation, where
 from .primitives import inlined, reader, writer
@@ -40,7 +40,7 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
         "NOTHING": np.dtype(kind.name).type(0),
         "read": reader(kind, aligned=False),
         "write": writer(kind, aligned=False),
-        "quotient": operation(way.single, kind, kind, kind),
+        "quotient": of_one(way.single, kind) if integer and dtype[0] != "u" else operation(way.single, kind, kind, kind),
         "note": operation(way.note or no_note, types.uint32, kind, kind, types.uint32),
         "are_four": are_four,
         "divide_four": four_in_place(way),
@@ -52,6 +52,26 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
     for part in (scatter_division.divide_one, scatter_division.divide_singly, scatter_division.any_zero, scatter_division.divide_rows):
         names[part.__name__] = inlined(FunctionType(part.__code__, {**part.__globals__, **names}))
     return names
+
+
+def of_one(careful: Formula, kind: Any) -> Any:
+    """A Numba intrinsic x, y -> x / y of one signed integer: by the processor's instruction at once, and carefully where it could trap. A
+    choice between two results, in place of the branch, would be one more link in a chain of updates of one row; and a branch for -1 would
+    be guessed wrongly where the signs of divisors change."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        x, y = (Lane(builder, value) for value in values)
+        with builder.if_else(((y == 0) | (x == 1 << x.bits - 1)).value, likely=False) as (then, otherwise):
+            with then:
+                seldom, first = careful(x, y).value, builder.block
+            with otherwise:
+                mostly, second = x.over(y).value, builder.block
+        result = builder.phi(x.type)
+        result.add_incoming(seldom, first)
+        result.add_incoming(mostly, second)
+        return result
+
+    return intrinsic(lambda typing, x, y: (kind(kind, kind), generate))
 
 
 def in_place(division: Division, vectors: int, by_scalar: bool = False) -> Any:

@@ -1,16 +1,19 @@
 # mypy: ignore-errors
 """What `scatter_div` does with indices alone, for all dtypes: it checks them, and tells whose rows they are."""
 
+import sys
+
 import numpy as np
 from numba import types
 
-from .lanes import Lane, operation
 from .primitives import inlined, pointer, prefetch, read_word, reader, scratch, write_word, writer
 from .scatter_plan import (
     AT_ONCE,
     BLOCK,
     BLOCK_BITS,
     CAPACITY,
+    EXTENTS,
+    FIRST,
     INDEX_STEP,
     INDICES,
     LAST,
@@ -33,7 +36,8 @@ from .scatter_plan import (
 
 NUMBERS = (1 << BLOCK_BITS) - 1
 MIXER = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: its products spread neighbours evenly
-DISTANCE = 8192  # bytes that a check looks ahead, for the processor does not look far enough
+AT_A_TIME = 512  # indices that a check looks at between two looks ahead, and
+DISTANCE = 8192  # bytes that it looks ahead, for the processor does not look far enough
 BY_32, BY_64, BY_LIST, FOR_ZEROS = range(4)  # where the numbers of rows come from; and no rows at all
 
 read_32, read_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
@@ -41,40 +45,34 @@ ends_memory = scratch(8 * MOST_PARTS)
 read_byte, write_byte = reader(types.uint8), writer(types.uint8)
 
 
-def note_outside(index: Lane, last: Lane, found: Lane) -> Lane:
-    """Of a negative index, and of one above the last row, a difference is negative."""
-    return found | index | (last - index)
-
-
-outside_32 = operation(note_outside, types.int32, types.int32, types.int32, types.int32)
-outside_64 = operation(note_outside, types.int64, types.int64, types.int64, types.int64)
-
-
 @inlined
-def are_outside(indices, step, narrow, first, last, rows):
-    """Whether one of the indices first, first + 1, …, last - 1 is no row."""
-    found_32, found_64 = np.int32(0), np.int64(0)
-    last_32 = np.int32(min(rows - 1, 0x7FFFFFFF))
+def extent(indices, step, narrow, first, last):
+    """The least of the indices first, first + 1, …, last - 1, and the greatest; without any, the greatest number and the least one."""
+    least_32, most_32, least_64, most_64 = np.int32(0x7FFFFFFF), np.int32(-0x80000000), np.int64(sys.maxsize), np.int64(-sys.maxsize)
     ahead = first
     while ahead < last:
-        end = min(ahead + AT_ONCE, last)
+        end = min(ahead + AT_A_TIME, last)
         place = pointer(indices + ahead * step)
         for line in range(0, (end - ahead) * step if step <= 64 else 0, 64):
             prefetch(place, line + DISTANCE)
         if narrow and step == 4:
             for k in range(end - ahead):
-                found_32 = outside_32(read_32(place, k * 4), last_32, found_32)
+                index = read_32(place, k * 4)
+                least_32, most_32 = min(index, least_32), max(index, most_32)
         elif narrow:
             for k in range(end - ahead):
-                found_32 = outside_32(read_32(place, k * step), last_32, found_32)
+                index = read_32(place, k * step)
+                least_32, most_32 = min(index, least_32), max(index, most_32)
         elif step == 8:
             for k in range(end - ahead):
-                found_64 = outside_64(read_64(place, k * 8), rows - 1, found_64)
+                index = read_64(place, k * 8)
+                least_64, most_64 = min(index, least_64), max(index, most_64)
         else:
             for k in range(end - ahead):
-                found_64 = outside_64(read_64(place, k * step), rows - 1, found_64)
+                index = read_64(place, k * step)
+                least_64, most_64 = min(index, least_64), max(index, most_64)
         ahead = end
-    return found_32 < 0 or found_64 < 0
+    return (np.int64(least_32), np.int64(most_32)) if narrow else (least_64, most_64)
 
 
 @inlined
@@ -94,6 +92,19 @@ def row_of(source, step, kind, k, rows):
     check."""
     row, number = named(source, step, kind, k)
     return row if np.uint64(row) < np.uint64(rows) else 0, number
+
+
+@inlined
+def beginning(plan, task):
+    """The number of the update that a task begins with. Where extents are asked for, that is none that names the row of the one before."""
+    first, last = read_word(plan, FIRST), read_word(plan, LAST)
+    k = min(first + task * read_word(plan, SHARE), last)
+    if read_word(plan, EXTENTS) and first < k:
+        indices, step, kind = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
+        before, _ = named(indices, step, kind, k - 1)
+        while k < last and named(indices, step, kind, k)[0] == before:
+            k += 1
+    return k
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-CHECK, WHOLE, DIVIDE, OWN = range(4)  # phases, of which kernels/scatter.py tells
+CHECK, WHOLE, DIVIDE, RANGE, OWN = range(5)  # phases, of which kernels/scatter.py tells
 OUTSIDE, ZERO = 16, 32  # what is found, beside the floating-point flags: an index, a divisor
 CLAIMED, DONE, REFUSED = 0, 8, 16  # of a block: tasks that were taken, tasks that are done, and whether it cannot be shared
 STATE_SIZE, MOST_PARTS = 128, 128
@@ -20,6 +20,7 @@ _NAMES = (
     # blocks, and what comes before them, their states.
     *("block", "parts", "pieces", "marks", "lists", "lengths", "capacity", "states"),
     "left",  # updates, from a block on that was refused
+    "extents",  # of each task the lowest row that its updates name, and the highest; 0 if nobody asks
 )
 
 
@@ -33,7 +34,7 @@ class Plan(ctypes.Structure):
 
 
 (PHASE, FOUND, FIRST, LAST, SHARE, DIVISION, INTEGER, INDICES, INDEX_STEP, NARROW, X, ROWS, X_ROW, X_STEP, UPDATES, UPDATE_ROW, UPDATE_STEP,
-    RUNS, LENGTH, OFFSETS, BLOCK, PARTS, PIECES, MARKS, LISTS, LENGTHS, CAPACITY, STATES, LEFT) = (
+    RUNS, LENGTH, OFFSETS, BLOCK, PARTS, PIECES, MARKS, LISTS, LENGTHS, CAPACITY, STATES, LEFT, EXTENTS) = (
     getattr(Plan, name).offset for name in _NAMES)  # fmt: skip
 
 # What the function of a dtype is given in place of addresses of operands: a plan; where the numbers of rows come from, by which steps and
