@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -280,6 +281,7 @@ ORDERS = {  # of 20 000 updates: how two threads share them if input_x is near, 
     "random": (lambda indices, rng: rng.permutation(indices), "alone", "sorted"),
     "ascending": (lambda indices, rng: indices, "ranges", "ranges"),
     "descending": (lambda indices, rng: indices[::-1], "ranges", "ranges"),
+    "each row three times": (lambda indices, rng: np.repeat(indices, 3)[: len(indices)], "ranges", "ranges"),
     "ascending by parts": (lambda indices, rng: rng.permuted(indices.reshape(8, -1), axis=1).reshape(-1), "ranges", "ranges"),
     "ascending, but for one": (lambda indices, rng: np.r_[indices[1:], indices[0]], "alone", "alone"),
     "up and down": (lambda indices, rng: np.r_[indices[::2], indices[1::2][::-1]], "alone", "alone"),
@@ -322,6 +324,25 @@ def test_order_decides(order, taken):
         with by(shared(2)) as call, np.errstate(all="ignore"):
             assert_same_bits(call(x.copy(), indices, u), sequential(x, indices, u))
         assert taken == [want]
+
+
+NONE = (sys.maxsize, -sys.maxsize)  # what the kernel notes of a task without updates
+EXTENTS = {
+    ((0, 3), (4, 4), (6, 9)): True,
+    ((6, 9), (4, 4), (0, 3)): True,
+    ((0, 3), NONE, (4, 9)): True,
+    ((0, 3), (4, 9), NONE, NONE): True,
+    ((4, 9), NONE, (0, 3)): True,
+    ((0, 4), (4, 9)): False,
+    ((4, 9), (0, 4)): False,
+    ((0, 5), NONE, (3, 9)): False,
+    ((0, 3), (6, 9), (4, 5)): False,
+}
+
+
+def test_extents_of_tasks():
+    for extents, want in EXTENTS.items():
+        assert scatter_sharing.are_apart(np.array(extents)) is want
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
