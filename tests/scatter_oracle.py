@@ -67,7 +67,7 @@ def shared(workers: int, **settings: Any) -> Settings:
     return {
         (threads, "worthwhile"): lambda work: True,
         (threads, "workers"): lambda work: workers,
-        **at_their_places({"LEAST": 1, "LEAST_UPDATES": 0, **settings}),
+        **at_their_places({"LEAST_UPDATES": 0, **settings}),
     }
 
 

@@ -17,11 +17,11 @@ from .engine import compiler, driving, errors, threads
 from .kernels import scatter_plan
 from .kernels.scatter_plan import AT_ONCE, CHECK, DIVIDE, OUTSIDE, OWN, RANGE, STATE_SIZE, WHOLE, ZERO
 from .scatter_operands import is_line, offsets, pieces, why_copied
-from .scatter_sharing import ALONE, BY_COLUMNS, BY_RANGES, BY_SORTED_BLOCKS, Order, Sharing
+from .scatter_sharing import ALONE, BY_COLUMNS, BY_RANGES, BY_SORTED_BLOCKS, TASKS, Order, Sharing
 
 UPDATE, ELEMENT = 2.0, 0.5  # nanoseconds that an update, and an element of it, take about on one core
+INDEX_CHECK, ZERO_CHECK = 0.2, 0.1  # that the check of an index takes, and of an integer
 PIECE, FEW = 1 << 18, 1 << 14  # elements of what is copied at a time, and of an input_x that is soon copied as a whole
-LEAST = 1 << 12  # updates that are worth a task that checks them
 
 __all__ = ["OUTSIDE", "ZERO", "divide", "kernels", "make_kernel"]
 
@@ -166,8 +166,7 @@ class _Work:
             self._alone(WHOLE if len(phases) == 2 else phases[0])
             return int(plan.found)
         if CHECK in phases:
-            plan.share = max(LEAST, -(-plan.last // (4 * workers)))
-            self._share(CHECK, -(-plan.last // plan.share), workers)
+            self._check(workers)
         if not plan.found and sharing.way == BY_COLUMNS:
             self._by_columns(workers)
         elif not plan.found and sharing.way != ALONE:
@@ -191,16 +190,29 @@ class _Work:
 
     def _by_ranges(self, workers: int) -> bool:
         """Whether all is done, or something was found; otherwise all is checked."""
-        plan, tasks = self._plan, scatter_sharing.TASKS * workers
-        plan.share = -(-plan.last // tasks)
-        extents = np.empty((-(-plan.last // plan.share), 2), np.int64)
+        plan, extents = self._plan, np.empty((TASKS * workers, 2), np.int64)
         plan.extents = _address(extents)
-        self._share(CHECK, len(extents), workers)
-        apart = not plan.found and scatter_sharing.are_apart(extents)
+        tasks = self._check(workers)
+        apart = not plan.found and scatter_sharing.are_apart(extents[:tasks])
         if apart:
-            self._share(RANGE, len(extents), workers)
+            self._share(RANGE, tasks, workers)
         plan.extents = 0
         return apart or bool(plan.found)
+
+    def _check(self, workers: int) -> int:
+        """Check all updates, by as many of the threads as that is worth; by how many tasks."""
+        plan = self._plan
+        plan.share = -(-plan.last // (TASKS * workers))
+        tasks = -(-plan.last // plan.share)
+        work = plan.last * (INDEX_CHECK + plan.integer * plan.runs * plan.length * ZERO_CHECK)
+        workers = min(workers, threads.workers(work))
+        if workers > 1:
+            self._share(CHECK, tasks, workers)
+        else:
+            plan.phase = CHECK
+            for task in range(tasks):
+                self._run(task)
+        return tasks
 
     def _by_columns(self, workers: int) -> None:
         plan, parts = self._plan, min(workers, self._row_size // scatter_sharing.COLUMNS)
@@ -230,7 +242,10 @@ class _Work:
     def _alone(self, phase: int) -> None:
         """What is left of a phase, on this thread."""
         self._plan.phase, self._plan.share = phase, max(self._plan.last, self._plan.runs, self._plan.length)
-        arguments = (ctypes.c_ssize_t * 2)(ctypes.addressof(self._plan), 0)
+        self._run(0)
+
+    def _run(self, task: int) -> None:
+        arguments = (ctypes.c_ssize_t * 2)(ctypes.addressof(self._plan), task)
         _Loop(self._work)(ctypes.addressof(arguments), 0, 0, 0)
 
     def _share(self, phase: int, tasks: int, workers: int) -> None:

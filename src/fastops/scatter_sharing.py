@@ -31,7 +31,7 @@ MOST_ROWS = 1 << 28  # that have marks, two bytes each; and many times as many h
 SORTED = 1 << 15  # updates of a block that a thread sorts
 # Bytes of an input_x of narrow rows, and of rows of one element, from which it pays to sort; and of both if many threads do.
 FAR, FAR_ALONE, FAR_FOR_MANY, MANY_THREADS = 1 << 20, 1 << 24, 1 << 18, 4
-TASKS = 4  # of each thread, where rows come in ranges
+TASKS = 4  # of each thread, where updates are checked, or rows come in ranges
 PAGE = 1 << 12  # bytes between the rows of one update and the next, up to which the processor knows where the following ones will be
 BY_RANGES, BY_COLUMNS, BY_BLOCKS, BY_SORTED_BLOCKS, ALONE = "ranges", "columns", "blocks", "sorted blocks", "alone"
 

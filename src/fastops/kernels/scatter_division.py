@@ -12,6 +12,7 @@ from .scatter_plan import OFFSETS, ROWS, UPDATE_ROW, UPDATE_STEP, X_ROW, X_STEP,
 
 CACHE, FAR = 1 << 18, 1 << 21  # bytes of an input_x that is near anyway, and of one that is far
 AHEAD = 64  # updates of rows of one element
+ALIKE = 8  # updates of one row, so that it is worth a branch whether the next one names it again: it would often be guessed wrongly
 ONE_BY_ONE, MOST_ONE_BY_ONE = 32, 1024  # updates after one that names the row of its neighbour; and twice as many if it happens again
 
 
@@ -70,7 +71,7 @@ def divide_rows(plan, source, step, kind, n, marks, part, u, first_run, runs, co
 
 def divide_singly(x, x_row, u, u_row, source, step, kind, n, rows, size):
     """Rows of one element, of an input_x of so many bytes, four at a time. Where two of the four are one row, the next updates go one by
-    one, for its like may follow; and where all four are, a row that is named again at once stays in a register."""
+    one, for its like may follow; and where all four are, and one further on, a row that is named again at once stays in a register."""
     notes, k, known, patience, last = np.uint32(0), 0, n - AHEAD - 4, ONE_BY_ONE, rows - 1
     while k < n:
         few, again = n - k, False
@@ -89,10 +90,15 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, rows, size):
                 )
                 k, patience = k + 4, ONE_BY_ONE
                 continue
-            few, again = min(few, patience), (row_0 == row_1) & (row_1 == row_2) & (row_2 == row_3)
+            few, again = min(few, patience), (row_0 == row_1) & (row_1 == row_2) & (row_2 == row_3) & (k + ALIKE <= n)
+            if again:
+                row, _ = named(source, step, kind, k + ALIKE - 1)
+                again = row == row_0
         if again:
             value, before = NOTHING, -1
             for j in range(k, k + few):
+                prefetch(source, j * step + DISTANCE)
+                prefetch(u, j * u_row + DISTANCE)
                 row, number = row_of(source, step, kind, j, rows)
                 if row != before:
                     value = read(x, row * x_row)
