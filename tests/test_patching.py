@@ -23,7 +23,7 @@ from conftest import (
 from in_processes import FORK, each_layer_slowly, run, unix
 
 import fastops
-from fastops.engine import capi, iteration, patched_loop, threads
+from fastops.engine import capi, iteration, team, threads
 from fastops.kernels import driver
 from fastops.kernels.primitives import pointer
 from fastops.loops import LARGE
@@ -235,8 +235,8 @@ def test_no_more_threads_than_affinity_quota_and_mask_allow(cpus, most, mask, mo
 
 
 @numba.njit
-def threads_of(team):
-    return patched_loop.threads_of(team)
+def threads_of(address):
+    return team.threads_of(address)
 
 
 def test_scalars_and_other_dtypes_stay_numpys():

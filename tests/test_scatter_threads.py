@@ -16,6 +16,7 @@ from in_processes import FORK, LAYERS, each_layer_slowly, layer_of, run, unix
 from scatter_oracle import WAYS, by, by_columns, by_ranges, by_sorting, divisors, in_blocks, refuses, sequential, shared, values
 
 from fastops import scatter, scatter_compiled, scatter_sharing
+from fastops.engine import threads
 from fastops.kernels.scatter_plan import AT_ONCE
 from fastops.scatter import scatter_div
 
@@ -361,23 +362,29 @@ def test_tasks_begin_with_another_row(dtype):
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_the_entry_leaves_to_threads_what_ascends(dtype, monkeypatch):
-    """And divides at once, however much there is, where one thread is as fast."""
-    seen, n = [], 200_000
+    """And divides at once, however much there is, where one thread is as fast, or there is only one."""
+    seen, n = [], 20_000
     with by("entry") as call:
         monkeypatch.setattr(scatter_div._gate, "other", lambda *args: seen.append(args) or scatter._scatter_div(*args))
+        monkeypatch.setattr(scatter_div._gate.served[np.dtype(np.float32).num], "large", n // 2)
         rising = np.arange(n, dtype=dtype) // 2
-        for indices, want in (
-            (rising, 1),
-            (rising[::-1], 1),
-            (np.repeat(rising, 2)[::2], 1),
-            (np.random.default_rng(3).permutation(rising), 0),
-            (np.r_[rising[1:], rising[:1]][np.r_[0, n - 1 : 0 : -1]], 0),
-            (np.zeros(n, dtype), 0),
-            (rising[:100], 0),
-        ):
+        few = rising[: n - 1]
+        cases = [
+            (rising, 2, True),
+            (rising[::-1], 2, True),
+            (np.repeat(rising, 2)[::2], 2, True),
+            (rising, 1, False),
+            (few, 2, False),
+            (np.random.default_rng(3).permutation(rising), 2, False),
+            (np.r_[rising[0], rising[:0:-1]], 2, False),
+            (np.r_[rising[n // 8 :], rising[: n // 8]], 2, False),
+            (np.zeros(n, dtype), 2, False),
+        ]
+        for indices, most, want in cases:
+            monkeypatch.setattr(threads.team, "most", most)
             seen.clear()
             x, u = np.ones(n, np.float32), np.random.default_rng(4).uniform(0.5, 2, indices.size).astype(np.float32)
             expected = x.copy()
             np.divide.at(expected, indices, u)
             assert_same_bits(call(x, indices, u), expected)
-            assert len(seen) == want
+            assert bool(seen) == want

@@ -12,28 +12,28 @@ from numba import types
 
 from ..kernels import driver
 from ..kernels.flags import restore_flags, save_flags
-from ..kernels.primitives import INT32, WORD, address, call_loop, caller, inlined, overlaps, read_word, scratch
+from ..kernels.primitives import INT32, WORD, address, call_loop, caller, inlined, overlaps, scratch
 from .objects import field, real, store, word_at
 from .patch import Record
+from .team import most, threads_of
 from .threads import Team
 
 SIGNATURE = types.void(*[WORD] * 4)
 word = ir.IntType(WORD.bitwidth)
 ask, ask_later = caller(ir.VoidType(), word), caller(INT32, word, word)
-count_threads, get_affinity, drive = caller(INT32), caller(INT32, INT32, word, word), caller(word, word, word)
+drive = caller(word, word, word)
 loop_of, data_of, size_of, compile_of, long_of, left_of, pending_of, later_of, truth_of, shared_of, team_of, driver_of, raised_of = (
     field(Record, name)
     for name in ("loop", "data", "size", "compile", "long", "left", "pending", "later", "truth", "shared", "team", "driver", "raised")
 )
 by_array, by_scalar = real(Record, "by_array"), real(Record, "by_scalar")
-usable, most, affinity_of, mask_of, drive_of, alone, identify_of, main_of, share_of = (
-    *(field(Team, name) for name in ("usable", "most", "affinity", "mask", "drive", "alone", "identify", "main")),
+usable, drive_of, alone, identify_of, main_of, share_of = (
+    *(field(Team, name) for name in ("usable", "drive", "alone", "identify", "main")),
     real(Team, "share"),
 )
 set_left, set_raised = store(Record, "left"), store(Record, "raised")
 NEVER = np.iinfo(np.intp).max
-CPUS = 1024  # bytes: one bit for each processor that Linux may have
-processors, plan_memory = scratch(CPUS), scratch(driver.SHAPE + 8 * 8)
+plan_memory = scratch(driver.SHAPE + 8 * 8)
 
 
 @inlined
@@ -46,23 +46,6 @@ def quietly(function, record):
         set_raised(record, 0)
         ask_later(later_of(record), truth_of(record), raised)
     restore_flags(state)
-
-
-@inlined
-def threads_of(team):
-    """As `threads.limit`."""
-    available = most(team)
-    if affinity_of(team) != 0:
-        place = processors()
-        if get_affinity(affinity_of(team), 0, CPUS, address(place)) == 0:
-            count = 0
-            for k in range(0, CPUS, 8):
-                bits = read_word(place, k)
-                while bits != 0 and count < available:
-                    bits &= bits - 1
-                    count += 1
-            available = max(min(available, count), 1)
-    return min(available, count_threads(mask_of(team))) if mask_of(team) != 0 else available
 
 
 @inlined

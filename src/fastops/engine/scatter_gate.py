@@ -72,16 +72,18 @@ from .objects import (
     word_at,
 )
 from .scatter_layout import SEVERAL, are_apart, before_run, high, low, offset, step_of, turn_row
+from .team import most, threads_of
 from .vectorcall import BUILT_IN, ScatterGate
 
 SIGNATURE = WORD(WORD, WORD, WORD, WORD)
 ROOM = 0  # where in the object its room begins: given when this is compiled
 NOT_FOR_HERE, LAST_INTEGER = -1, 10  # NPY_ULONGLONG
 NUMBERS = ScatterGate.numbers.offset
-index_32, index_64, work_of, far = (field(ScatterGate, name) for name in ("index_32", "index_64", "work", "far"))
+index_32, index_64, work_of, far, team_of = (field(ScatterGate, name) for name in ("index_32", "index_64", "work", "far", "team"))
 OTHER_ORDER = ord(">" if sys.byteorder == "little" else "<")
 MOST_RUNS, WORDS = 256, ctypes.sizeof(Plan)  # of a row
 PLACES = 8  # of indices that are asked for their order
+WORTH_PYTHON = 2  # times as much work as threads pay from pays for the Python around them, too
 plan_memory, call_memory, table_memory, index_memory = scratch(WORDS), scratch(16), scratch(16 * MOST_RUNS), scratch(8)
 index_as_32, index_as_64 = reader(types.int32, aligned=False), reader(types.int64, aligned=False)
 
@@ -110,6 +112,12 @@ def divide_turned(gate, plan, call, table, size, count, runs, length):
             turn_row(x + row * x_row, table, runs, length, x_step, size)
             call_loop(work_of(gate), address(call), 0, 0, 0)
             turn_row(x + row * x_row, table, runs, length, x_step, size)
+
+
+@inlined
+def has_threads(team):
+    """Whether there are several, or it is not known as long as none were launched."""
+    return most(team) == 0 or threads_of(team) > 1
 
 
 @inlined
@@ -155,7 +163,13 @@ def divide(gate, x, indices, updates):
     if elements == 0 or rows == 0 or index_step == SEVERAL:
         return NOT_FOR_HERE
     if elements >= limit_of(served) and (
-        row_elements > 1 or rows * abs(x_row) >= far(gate) or may_be_in_order(data_of(indices), index_step, narrow, count)
+        row_elements > 1
+        or rows * abs(x_row) >= far(gate)
+        or (
+            elements >= WORTH_PYTHON * limit_of(served)
+            and may_be_in_order(data_of(indices), index_step, narrow, count)
+            and has_threads(team_of(gate))
+        )
     ):
         return NOT_FOR_HERE  # for threads
     if turned and elements >= small_limit(gate):

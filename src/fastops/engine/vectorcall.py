@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import compiler, headers
+from . import compiler, headers, threads
 from .headers import WORD
 from .operands import PLAIN_SCALARS
 
@@ -101,6 +101,7 @@ class ScatterGate(Gate):
         ("index_64", ctypes.py_object),
         ("work", ctypes.c_void_p),  # the function that does the work
         ("far", ctypes.c_ssize_t),  # bytes of an input_x of rows of one element from which threads may pay
+        ("team", ctypes.c_void_p),
         ("numbers", ctypes.py_object * 16),  # all that flags can be
     ]
 
@@ -140,6 +141,7 @@ def open_scatter_gate(thing: Any, report: Any, large: int) -> ScatterGate | None
     opened = _open(thing, "scatter_gate", ScatterGate, report, large)
     if opened is not None:
         opened.index_32, opened.index_64, opened.numbers[:] = np.dtype(np.int32), np.dtype(np.int64), range(16)
+        opened.team = ctypes.addressof(threads.team)
     return opened
 
 
