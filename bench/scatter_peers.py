@@ -48,12 +48,13 @@ CASES = [
     Case((1_000,), 1_000),
     Case((1_000,), 1_000_000),
     *(Case((1_000_000,), 1_000_000, dtype=dtype) for dtype in SOME),
-    Case((100_000,), 1_000_000, "sorted"),
+    *(Case((rows,), 1_000_000, "sorted", dtype) for rows in (1_000, 100_000, 8_000_000) for dtype in ("float32", "int64")),
     *(Case((1_000_000,), 1_000_000, rows) for rows in ("one row", "among 100", "among 10000", "among 100000")),
     Case((20_000_000,), 1_000_000),
     Case((100_000, 8), 1_000_000),
     *(Case((10_000, 128), 100_000, dtype=dtype) for dtype in SOME),
     *(Case((10_000, 128), 100_000, rows) for rows in ("one row", "among 10", "among 100", "among 1000")),
+    Case((10_000, 128), 100_000, "sorted"),
     Case((500, 8_192), 500),
 ]
 QUICK = [Case((1_000,), 1_000), Case((100, 8), 10_000, "one row"), Case((100, 8), 10_000, "among 10"), Case((100, 8), 10_000)]

@@ -19,9 +19,9 @@ import fastops
 from fastops.scatter import scatter_div
 
 SOME = ("int8", "int32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
-TABLES = {"vector": (100_000,), "narrow": (50_000, 8), "embedding": (20_000, 128), "wide": (500, 8_192)}
+TABLES = {"vector": (100_000,), "far": (8_000_000,), "narrow": (50_000, 8), "embedding": (20_000, 128), "wide": (500, 8_192)}
 SIZES = (1_000, 100_000, 4_000_000)  # elements of the updates, about
-REPEATS = {"seldom": None, "often": 10}  # rows among which the updates choose
+REPEATS = {"seldom": None, "often": 10, "ascending": None}  # rows among which the updates choose; and in which order
 SECONDS = 0.03
 
 
@@ -38,7 +38,8 @@ class Case(NamedTuple):
 @lru_cache(maxsize=1)
 def operands(case: Case) -> tuple[Array, Array, Array]:
     table = TABLES[case.table]
-    return operands_of(DTYPES[case.dtype], table, max(1, case.size // prod(table[1:])), REPEATS[case.repeats] or table[0])
+    x, rows, divisors = operands_of(DTYPES[case.dtype], table, max(1, case.size // prod(table[1:])), REPEATS[case.repeats] or table[0])
+    return x, np.sort(rows) if case.repeats == "ascending" else rows, divisors
 
 
 def members() -> Iterator[Any]:

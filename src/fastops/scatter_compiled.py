@@ -203,7 +203,7 @@ class _Work:
         """Check all updates, by as many of the threads as that is worth; by how many tasks."""
         plan = self._plan
         plan.share = -(-plan.last // (TASKS * workers))
-        tasks = -(-plan.last // plan.share)
+        tasks = -int(-plan.last // plan.share)
         work = plan.last * (INDEX_CHECK + plan.integer * plan.runs * plan.length * ZERO_CHECK)
         workers = min(workers, threads.workers(work))
         if workers > 1:
