@@ -137,7 +137,8 @@ def scatter(draw: Draw, memory: Memory, log: Callable[[str], None], racing: bool
     x = memory.array(draw, dtype, shape, writes=draw(st.integers(0, 9)) > 0)
     index = memory.array(draw, kind, count)
     if draw(st.integers(0, 9)) and shape and shape[0] and index.size:
-        index[...] = np.random.default_rng(draw(st.integers(0, 99))).integers(0, shape[0], count)
+        rows = np.random.default_rng(draw(st.integers(0, 99))).integers(0, shape[0], count)
+        index[...] = rows if draw(st.booleans()) else np.sort(rows, axis=None).reshape(count)  # threads share these by ranges
     other = dtype if draw(st.integers(0, 3)) else dtypes(draw)
     updates: Any = memory.array(draw, other, count + shape[1:] if draw(st.integers(0, 9)) else shapes(draw))
     if draw(st.integers(0, 9)) and other in INTEGERS.values():
