@@ -45,9 +45,9 @@ PARTS = {
     "threads": Part(cases(BOTH, SOME, ("arrays",), [4_000_000], "small"), 3, 0.1),
 }
 QUICK = {
-    "table": Part(cases(BOTH, ("int32", "bfloat16", "float64"), ("arrays", "by_row"), [10_000], "small"), 2, 0.002),
-    "sizes": Part(cases(("remainder",), ("int32", "float64"), ("arrays",), [1, 1_000, 100_000], "small"), 1, 0.002, True),
-    "threads": Part(cases(("fmod",), ("int32", "float64"), ("arrays",), [1_000_000], "small"), 1, 0.002),
+    "table": Part(cases(BOTH, ("int32", "bfloat16", "float64"), ("arrays", "by_row"), [10_000], "small"), 3, 0.01),
+    "sizes": Part(cases(("remainder",), ("int32", "float64"), ("arrays",), [1, 1_000, 100_000], "small"), 3, 0.01, True),
+    "threads": Part(cases(("fmod",), ("int32", "float64"), ("arrays",), [1_000_000], "small"), 3, 0.01),
 }
 
 

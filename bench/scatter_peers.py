@@ -58,7 +58,7 @@ CASES = [
     Case((500, 8_192), 500),
 ]
 QUICK = [Case((1_000,), 1_000), Case((100, 8), 10_000, "one row"), Case((100, 8), 10_000, "among 10"), Case((100, 8), 10_000)]
-TURNS, SECONDS, QUICK_SECONDS = 3, 0.2, 0.002
+TURNS, SECONDS, QUICK_SECONDS = 3, 0.2, 0.01
 
 
 @lru_cache(maxsize=1)
@@ -99,8 +99,7 @@ def prepared(case: Case, member: str, count: int) -> tuple[Prepared, dict[str, A
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     option = metafunc.config.getoption
     members, cases = chosen(metafunc.config), QUICK if option("quick") else CASES
-    turns = 1 if option("quick") else TURNS
-    found = [(case, member, turn) for case in cases for turn in range(turns) for member in wanted(case, members, option("threads"))]
+    found = [(case, member, turn) for case in cases for turn in range(TURNS) for member in wanted(case, members, option("threads"))]
     metafunc.parametrize(("case", "member", "turn"), found, ids=[f"{case}-{member}-{turn}" for case, member, turn in found])
 
 

@@ -163,6 +163,8 @@ def scatter(draw: Draw, memory: Memory, log: Callable[[str], None], racing: bool
         return
     assert result is operands[0]
     assert native in DTYPES.values()
+    if type(divisors) is int and is_float(native):
+        divisors = float(divisors)  # which bfloat16 takes where it does not take every integer
     if not isinstance(divisors, np.ndarray) or converts(divisors.dtype, native):
         assert_same_bits(x.astype(native), sequential(values, places, divisors))
     left = memory.copy()
