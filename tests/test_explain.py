@@ -284,7 +284,7 @@ SCATTERED = {  # input_x, indices and updates; how it goes on three threads, and
         "many rows of a cache line and more, if indices come in no order",
     ),
     "sorted blocks": ("f4[400000,3] i8[40000] f4[40000,3]", (KERNEL, 3, False, "sorted blocks"), "beyond the nearer caches"),
-    "one element a row": ("f4[1000] i8[40000] f4[40000]", (NATIVE, 1, True), "only if indices ascend or descend"),
+    "one element a row": ("f4[1000] i8[40000] f4[40000]", (NATIVE, 1, True), "only for many indices that ascend or descend"),
     "narrow and near": ("i2[1000,3] i8[40000] i2[40000,3]", (KERNEL, 1, False), "one thread divides as fast"),
     "few rows": ("f8[50,128] i8[500] f8[500,128]", (KERNEL, 1, False), "too few for blocks, and rows of less than"),
     "converted": (

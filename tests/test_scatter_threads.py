@@ -286,6 +286,8 @@ ORDERS = {  # of 20 000 updates: how two threads share them if input_x is near, 
     "ascending by parts": (lambda indices, rng: rng.permuted(indices.reshape(8, -1), axis=1).reshape(-1), "ranges", "ranges"),
     "ascending, but for one": (lambda indices, rng: np.r_[indices[1:], indices[0]], "alone", "alone"),
     "up and down": (lambda indices, rng: np.r_[indices[::2], indices[1::2][::-1]], "alone", "alone"),
+    "a row that half of them name": (lambda indices, rng: np.sort(np.where(rng.random(20_000) < 0.5, indices, 9_000)), "ranges", "ranges"),
+    "few rows": (lambda indices, rng: np.sort(rng.integers(0, 5, 20_000)), "ranges", "ranges"),
     "all one row": (lambda indices, rng: np.full(20_000, 7), "alone", "alone"),
 }
 
@@ -379,6 +381,8 @@ def test_the_entry_leaves_to_threads_what_ascends(dtype, monkeypatch):
             (np.r_[rising[0], rising[:0:-1]], 2, False),
             (np.r_[rising[n // 8 :], rising[: n // 8]], 2, False),
             (np.zeros(n, dtype), 2, False),
+            (rising // n, 2, False),
+            (rising // (n // 8), 2, True),
         ]
         for indices, most, want in cases:
             monkeypatch.setattr(threads.team, "most", most)

@@ -144,7 +144,7 @@ def _of_scatter_div(x: Any, index: Any, updates: Any) -> Story:
         part, copied = _first_part(*found.operands)
         work, workers, (way, why, block) = scatter_compiled.choose(*part, CHECK, DIVIDE, order=scatter_sharing.Order())
         whys = [*([MADE_PLAIN] if found.comes_again else []), *copied, *_whys_of_work(work, workers), *([why] if why else [])]
-        if workers > 1:
+        if workers > 1 and scatter_sharing.may_have_ranges(part[1].size, workers):
             whys[-1] += ", if indices come in no order; threads share those that ascend or descend by ranges of rows"
         workers = 1 if way == scatter_sharing.ALONE else workers
         return {**_story(KERNEL, workers, True, whys), "threads_by": way if workers > 1 else None, "block": block or None}
@@ -176,7 +176,7 @@ def _whys_of_small(x: Any, updates: Any, found: rehearsal.Rehearsal) -> Iterator
         if np.size(updates) < limit:
             yield f"plain arrays, and fewer elements than the {limit:,} from which threads may pay"
         else:
-            yield "plain arrays, and rows of one element of a near input_x: threads pay only if indices ascend or descend"
+            yield "plain arrays, and rows of one element of a near input_x: threads pay only for many indices that ascend or descend"
     elif not (x.size and np.size(updates)):
         yield "there is nothing to divide"
     else:

@@ -1,8 +1,8 @@
 """Which way a call would take: the code that decides runs on its operands, and whatever would compute only takes a note.
 
 A double of the operation has its state and its methods; NumPy's functions and the driver are exchanged for notes, and so are the loops in a
-copy of what the native entry reads. So nothing here knows the rules, and no element of an operand is read, but for a few indices (and rows
-put back as they were) where input_x has the other byte order.
+copy of what the native entry reads. So nothing here knows the rules, and no element of an operand is read, but for a few indices, on whose
+order the way may depend, and rows, put back as they were, where input_x has the other byte order.
 """
 
 from __future__ import annotations

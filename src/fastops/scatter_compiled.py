@@ -189,14 +189,14 @@ class _Work:
         return scatter_sharing.sharing(self._plan, self._row_size, self._row_size == self._size, work, workers, order)
 
     def _by_ranges(self, workers: int) -> bool:
-        """Whether all is done, or something was found; otherwise all is checked."""
+        """Whether all is done, or something was found; otherwise all is checked (once more, if it was before)."""
         plan, extents = self._plan, np.empty((TASKS * workers, 2), np.int64)
         plan.extents = _address(extents)
         tasks = self._check(workers)
         apart = not plan.found and scatter_sharing.are_apart(extents[:tasks])
         if apart:
             self._share(RANGE, tasks, workers)
-        plan.extents = 0
+        plan.extents = 0  # from here on tasks begin elsewhere
         return apart or bool(plan.found)
 
     def _check(self, workers: int) -> int:

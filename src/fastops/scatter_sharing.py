@@ -3,8 +3,8 @@
 They own parts of input_x, so that every element sees its updates in their order, and the results are those of one thread. What is one's
 depends on the shape, and on the order of the indices:
 
-- Indices that ascend, or descend, or do so from one part to the next: each part of the updates names rows that no other one names. A few
-  indices tell whether that may be; the check of all of them, whether it is.
+- Indices that ascend, or descend, or do so from one part to the next: each part of the updates names rows that no other one names, unless
+  they are few. A few indices tell whether that may be; the check of all of them, whether it is.
 - Rows of a cache line and more, and many of them: the updates are taken in blocks, and each thread has a part of every block, which lies in
   one piece in memory. A row that two parts name belongs to the first of them, for this block.
 - Narrower rows: updates of a block are listed by owners first (rows of one cache line have the same), and then each goes through its lists.
@@ -53,16 +53,22 @@ class Order(NamedTuple):
     near: bool = False  # whether rows follow one another in memory
 
 
+def may_have_ranges(updates: int, workers: int) -> bool:
+    """Whether so many are enough."""
+    return updates >= max(2, LEAST_UPDATES * workers)
+
+
 def order_of(index: _Array, row: int, workers: int) -> Order:
-    """Of indices into rows of so many bytes."""
+    """Of indices into rows of so many bytes, for so many threads."""
     flat = index.reshape(-1)
-    if flat.size < max(2, LEAST_UPDATES * workers):
+    if not may_have_ranges(flat.size, workers):
         return Order()
     share = -(-flat.size // (TASKS * workers))
     first, second = flat[::share].tolist(), flat[1::share].tolist()  # of each task
     steps = [after - before for before, after in pairwise(first)]
     distances = sorted(abs(after - before) * row for before, after in zip(first, second, strict=False))
-    return Order(min(steps) > 0 or max(steps) < 0, distances[len(distances) // 2] <= PAGE)
+    ranges = first[0] != first[-1] and (min(steps) >= 0 or max(steps) <= 0)
+    return Order(ranges, distances[len(distances) // 2] <= PAGE)
 
 
 def are_apart(extents: _Array) -> bool:

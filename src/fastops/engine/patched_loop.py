@@ -15,7 +15,7 @@ from ..kernels.flags import restore_flags, save_flags
 from ..kernels.primitives import INT32, WORD, address, call_loop, caller, inlined, overlaps, scratch
 from .objects import field, real, store, word_at
 from .patch import Record
-from .team import most, threads_of
+from .team import most, threads_of, usable
 from .threads import Team
 
 SIGNATURE = types.void(*[WORD] * 4)
@@ -27,8 +27,8 @@ loop_of, data_of, size_of, compile_of, long_of, left_of, pending_of, later_of, t
     for name in ("loop", "data", "size", "compile", "long", "left", "pending", "later", "truth", "shared", "team", "driver", "raised")
 )
 by_array, by_scalar = real(Record, "by_array"), real(Record, "by_scalar")
-usable, drive_of, alone, identify_of, main_of, share_of = (
-    *(field(Team, name) for name in ("usable", "drive", "alone", "identify", "main")),
+drive_of, alone, identify_of, main_of, share_of = (
+    *(field(Team, name) for name in ("drive", "alone", "identify", "main")),
     real(Team, "share"),
 )
 set_left, set_raised = store(Record, "left"), store(Record, "raised")

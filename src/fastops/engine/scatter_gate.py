@@ -72,7 +72,7 @@ from .objects import (
     word_at,
 )
 from .scatter_layout import SEVERAL, are_apart, before_run, high, low, offset, step_of, turn_row
-from .team import most, threads_of
+from .team import most, threads_of, usable
 from .vectorcall import BUILT_IN, ScatterGate
 
 SIGNATURE = WORD(WORD, WORD, WORD, WORD)
@@ -117,18 +117,19 @@ def divide_turned(gate, plan, call, table, size, count, runs, length):
 @inlined
 def has_threads(team):
     """Whether there are several, or it is not known as long as none were launched."""
-    return most(team) == 0 or threads_of(team) > 1
+    return most(team) == 0 or (usable(team) != 0 and threads_of(team) > 1)
 
 
 @inlined
 def may_be_in_order(indices, step, narrow, count):
-    """Whether a few of so many indices ascend, or descend: then threads have ranges of rows (`scatter_sharing.order_of`)."""
+    """Whether a few of so many indices ascend, or descend: then threads may have ranges of rows (`scatter_sharing.order_of`)."""
     share, ascend, descend = count // PLACES * step, True, True
-    before = index_as_32(pointer(indices), 0) if narrow else index_as_64(pointer(indices), 0)
+    first = index_as_32(pointer(indices), 0) if narrow else index_as_64(pointer(indices), 0)
+    before = first
     for k in range(1, PLACES):
         index = index_as_32(pointer(indices), k * share) if narrow else index_as_64(pointer(indices), k * share)
-        ascend, descend, before = ascend and before < index, descend and index < before, index
-    return ascend or descend
+        ascend, descend, before = ascend and before <= index, descend and index <= before, index
+    return before != first and (ascend or descend)
 
 
 @inlined

@@ -7,7 +7,7 @@ from ..kernels.primitives import INT32, WORD, address, caller, inlined, read_wor
 from .objects import field
 from .threads import Team
 
-most, affinity_of, mask_of = (field(Team, name) for name in ("most", "affinity", "mask"))
+usable, most, affinity_of, mask_of = (field(Team, name) for name in ("usable", "most", "affinity", "mask"))
 word = ir.IntType(WORD.bitwidth)
 count_threads, get_affinity = caller(INT32), caller(INT32, INT32, word, word)
 CPUS = 1024  # bytes: one bit for each processor that Linux may have

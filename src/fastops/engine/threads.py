@@ -95,7 +95,7 @@ def launch() -> str:
                 _layer = str(numba.threading_layer())
                 _describe()
             except Exception as error:  # such as a layer that was asked for and is not there
-                _layer, failure = "", str(error)
+                _layer, failure, team.most = "", str(error), 1
         if failure:
             errors.warn(f"fastops runs on one thread, for Numba cannot launch its threads: {failure}")
     return _layer

@@ -10,7 +10,10 @@ WHOLE        all updates: checked, then divided
 DIVIDE       all updates, for a part of every row: the columns, or the runs, that this task owns
 RANGE        some updates, which name rows that those of no other task do
 
-And `work_together`, which only threads need:
+Where extents are asked for, CHECK notes those of the tasks that RANGE has with the same plan (`scatter_indices.beginning`).
+
+
+`work_together`, which only threads need:
 
 OWN          all updates, block by block, together with the other tasks: each part of a block owns rows
 

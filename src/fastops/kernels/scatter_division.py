@@ -12,7 +12,7 @@ from .scatter_plan import OFFSETS, ROWS, UPDATE_ROW, UPDATE_STEP, X_ROW, X_STEP,
 
 CACHE, FAR = 1 << 18, 1 << 21  # bytes of an input_x that is near anyway, and of one that is far
 AHEAD = 64  # updates of rows of one element
-ALIKE = 8  # updates of one row, so that it is worth a branch whether the next one names it again: it would often be guessed wrongly
+ALIKE = 8  # updates of which the first four and the last name one row, so that a branch on the next one's row will be guessed mostly
 ONE_BY_ONE, MOST_ONE_BY_ONE = 32, 1024  # updates after one that names the row of its neighbour; and twice as many if it happens again
 
 

@@ -47,7 +47,7 @@ read_byte, write_byte = reader(types.uint8), writer(types.uint8)
 
 @inlined
 def extent(indices, step, narrow, first, last):
-    """The least of the indices first, first + 1, …, last - 1, and the greatest; without any, the greatest number and the least one."""
+    """The least of the indices first, first + 1, …, last - 1, and the greatest; without any, the first is above the second."""
     least_32, most_32, least_64, most_64 = np.int32(0x7FFFFFFF), np.int32(-0x80000000), np.int64(sys.maxsize), np.int64(-sys.maxsize)
     ahead = first
     while ahead < last:
@@ -97,11 +97,13 @@ def row_of(source, step, kind, k, rows):
 @inlined
 def beginning(plan, task):
     """The number of the update that a task begins with. Where extents are asked for, that is none that names the row of the one before."""
-    first, last = read_word(plan, FIRST), read_word(plan, LAST)
-    k = min(first + task * read_word(plan, SHARE), last)
+    first, last, share = read_word(plan, FIRST), read_word(plan, LAST), read_word(plan, SHARE)
+    k = min(first + task * share, last)
     if read_word(plan, EXTENTS) and first < k:
         indices, step, kind = pointer(read_word(plan, INDICES)), read_word(plan, INDEX_STEP), BY_32 if read_word(plan, NARROW) else BY_64
         before, _ = named(indices, step, kind, k - 1)
+        while k + share <= last and named(indices, step, kind, k + share - 1)[0] == before:  # where the next task begins, this one does
+            k += share
         while k < last and named(indices, step, kind, k)[0] == before:
             k += 1
     return k
