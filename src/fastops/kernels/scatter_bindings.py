@@ -33,14 +33,15 @@ def names(dtype: str, processor: Processor) -> dict[str, Any]:
     kind = {"float64": types.float64, "float32": types.float32}.get(dtype, types.uint16)
     if integer:
         kind = getattr(types, f"u{dtype.lstrip('u')}")
-    size = kind.bitwidth // 8
+    size, quotient = kind.bitwidth // 8, operation(way.single, kind, kind, kind)
     names = {
         "SIZE": size,
         "LONG": 256 // size,  # elements from which two vectors at a time are worth their longer rest
         "NOTHING": np.dtype(kind.name).type(0),
         "read": reader(kind, aligned=False),
         "write": writer(kind, aligned=False),
-        "quotient": of_one(way.single, kind) if integer and dtype[0] != "u" else operation(way.single, kind, kind, kind),
+        "quotient": quotient,
+        "next_quotient": of_one(way.single, kind) if integer and dtype[0] != "u" else quotient,
         "note": operation(way.note or no_note, types.uint32, kind, kind, types.uint32),
         "are_four": are_four,
         "divide_four": four_in_place(way),

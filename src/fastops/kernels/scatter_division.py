@@ -104,7 +104,7 @@ def divide_singly(x, x_row, u, u_row, source, step, kind, n, rows, size):
                     value = read(x, row * x_row)
                 divisor = read(u, number * u_row)
                 notes = note(value, divisor, notes)
-                value = quotient(value, divisor)
+                value = next_quotient(value, divisor)
                 write(x, row * x_row, value)
                 before = row
         elif size > FAR and k + few <= known:
@@ -125,7 +125,7 @@ def divide_one(x, x_row, u, u_row, source, step, kind, k, rows, notes):
     prefetch(u, k * u_row + DISTANCE)
     row, number = row_of(source, step, kind, k, rows)
     value, divisor = read(x, row * x_row), read(u, number * u_row)
-    write(x, row * x_row, quotient(value, divisor))
+    write(x, row * x_row, next_quotient(value, divisor))
     return note(value, divisor, notes)
 
 
