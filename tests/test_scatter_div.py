@@ -202,6 +202,21 @@ def test_pieces_are_as_large_as_may_be(monkeypatch):
         assert made == want * 2  # they are looked at, and then divided
 
 
+def test_numpy_is_given_indices_of_its_own(monkeypatch):
+    """Another thread may change the caller's after they were checked, for which NumPy's loops are not made."""
+    given, plainly, again = [], scatter.divide_plainly, scatter_compiled.divide
+    monkeypatch.setattr(scatter, "divide_plainly", lambda x, index, by: given.append(index) or plainly(x, index, by))
+    monkeypatch.setattr(scatter_compiled, "divide", lambda x, index, by: given.append(index) or again(x, index, by))
+    indices = np.array([2, 0, 2])
+    for way, dtype in (("plain", "<f4"), ("plain", ">f4"), ("compiled", ">f4")):
+        given.clear()
+        with by(way) as call:
+            call(
+                np.ones((3, 4_000) if way == "compiled" else 3, dtype), indices, np.ones((3, 4_000) if way == "compiled" else 3, np.float32)
+            )
+        assert not np.shares_memory(given[-1], indices)
+
+
 # --- with and without Numba ---------------------------------------------------------------------------------------------------------------
 def test_small_calls_load_no_numba():
     calls = "; ".join(f"scatter_div(np.ones((9, 9), {name!r}), [1, 2], np.ones((2, 9), {name!r}))" for name in DTYPES if name != "bfloat16")

@@ -126,7 +126,10 @@ def make_kernel(dtype: np.dtype[Any]) -> bool:
 
 def _divide_plainly(x: _Array, index: _Array, divisors: _Array) -> tuple[int, Sequence[str]]:
     """By NumPy: what was found, as compiled code tells it, and what is to be said of the conversion."""
-    flat, native = index.reshape(-1), x.dtype.newbyteorder("=")
+    flat, native = (
+        index.flatten(),
+        x.dtype.newbyteorder("="),
+    )  # a copy: NumPy may fault where another thread changes indices after its check
     if flat.size and not (flat.min() >= 0 and flat.max() < len(x)):
         return OUTSIDE, ()
     if native.kind in "iu" and not divisors.all():

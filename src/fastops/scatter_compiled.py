@@ -59,7 +59,7 @@ def divide(x: _Array, index: _Array, by: _Array) -> tuple[int, Sequence[str]]:
         return _Work(x, index, by).run(CHECK, DIVIDE), ()
     native = x.dtype.newbyteorder("=")
     if is_copied_whole(x, by):
-        copy = x.astype(native)
+        copy, index = x.astype(native), index.copy()  # which no other thread can change after the check: NumPy might fault
         found, said = divide(copy, index, by)
         if not found & (OUTSIDE | ZERO):
             x[index] = copy[index]
